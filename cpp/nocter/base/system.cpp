@@ -1,0 +1,75 @@
+#include "nocter/base/system.hpp"
+
+namespace nocter::base {
+
+namespace {
+
+// However long the wait, look again after so much: no wait is ever left to one wake alone.
+constexpr int64_t kSlice = 3'600'000'000'000;
+// Kernels before 5.16, and some sandboxes, cannot wait for two words: there an interrupt is looked for this often.
+constexpr int64_t kWithoutWaitv = 5'000'000;
+
+timespec to_timespec(int64_t ns) {
+  return {static_cast<time_t>(ns / 1'000'000'000), static_cast<long>(ns % 1'000'000'000)};
+}
+
+Slept result_of(long rc, bool sliced) {
+  if (rc >= 0) return Slept::woken;
+  switch (errno) {
+    case EINTR:
+      return Slept::signalled;
+    case ETIMEDOUT:
+      return sliced ? Slept::woken : Slept::timed_out;
+    default:  // EAGAIN: the word has changed already
+      return Slept::woken;
+  }
+}
+
+}  // namespace
+
+// The time-out is always there: only with one does the kernel report a handler installed with SA_RESTART.
+Slept futex_sleep(const uint32_t* word, uint32_t expected, const uint32_t* other, uint32_t other_expected,
+                  int64_t deadline_ns) {
+  int64_t until = now_ns() + kSlice;
+  bool sliced = true;
+  if (deadline_ns != kForever && deadline_ns < until) {
+    until = deadline_ns < 0 ? 0 : deadline_ns;
+    sliced = false;
+  }
+  if (other != nullptr) {
+    static std::atomic<bool> without_waitv{false};
+    if (!without_waitv.load(std::memory_order_relaxed)) {
+      const uint32_t flags = FUTEX_32 | FUTEX_PRIVATE_FLAG;
+      futex_waitv both[2] = {{expected, reinterpret_cast<uintptr_t>(word), flags, 0},
+                             {other_expected, reinterpret_cast<uintptr_t>(other), flags, 0}};
+      timespec t = to_timespec(until);
+      const long rc = syscall(SYS_futex_waitv, both, 2, 0, &t, CLOCK_MONOTONIC);
+      if (rc >= 0 || (errno != ENOSYS && errno != EPERM)) return result_of(rc, sliced);
+      without_waitv.store(true, std::memory_order_relaxed);
+    }
+    if (const int64_t soon = now_ns() + kWithoutWaitv; soon < until) {
+      until = soon;
+      sliced = true;
+    }
+  }
+  timespec t = to_timespec(until);
+  return result_of(syscall(SYS_futex, word, FUTEX_WAIT_BITSET_PRIVATE, expected, &t, nullptr, FUTEX_BITSET_MATCH_ANY), sliced);
+}
+
+void futex_wake(const uint32_t* word, int count) {
+  syscall(SYS_futex, word, FUTEX_WAKE_PRIVATE, count, nullptr, nullptr, 0);
+}
+
+unsigned usable_cores() {
+  static std::atomic<unsigned> known{0};
+  unsigned cores = known.load(std::memory_order_relaxed);
+  if (cores == 0) {
+    cpu_set_t set;
+    cores = sched_getaffinity(0, sizeof set, &set) == 0 ? static_cast<unsigned>(CPU_COUNT(&set)) : 2;
+    if (cores == 0) cores = 1;
+    known.store(cores, std::memory_order_relaxed);
+  }
+  return cores;
+}
+
+}  // namespace nocter::base

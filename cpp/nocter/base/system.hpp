@@ -1,0 +1,90 @@
+// What monitor.hpp stands on: atomics, the futex, the clock and one block of thread-local state. Included by monitor.hpp
+// alone; a test build (-DNOCTER_TEST_MONITOR) puts tests/sched/system.hpp in its place, where the same names are
+// scheduling points of an explorer.
+#pragma once
+
+#include <linux/futex.h>
+#include <sched.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <bit>
+#include <cerrno>
+#include <cstdint>
+#include <ctime>
+
+namespace nocter::base {
+
+// Sequentially consistent throughout: ThreadSanitizer and the explorer both see it whole, and x86 pays for it only in stores.
+template <class T>
+class Atomic {
+ public:
+  constexpr explicit Atomic(T value = T{}) : value_(value) {}
+  T load() const { return value_.load(); }
+  void store(T value) { value_.store(value); }
+  T exchange(T value) { return value_.exchange(value); }
+  T fetch_add(T by) { return value_.fetch_add(by); }
+  T fetch_sub(T by) { return value_.fetch_sub(by); }
+  bool compare_exchange(T& expected, T desired) { return value_.compare_exchange_strong(expected, desired); }
+  // For a value that only guides a policy, or that a lock protects and others merely glance at.
+  T glance() const { return value_.load(std::memory_order_relaxed); }
+  void jot(T value) { value_.store(value, std::memory_order_relaxed); }
+
+  // The 32 bits that the kernel compares: the low half of a wider word.
+  const uint32_t* futex_word() const {
+    const auto* words = reinterpret_cast<const uint32_t*>(&value_);
+    return sizeof(T) == 8 && std::endian::native == std::endian::big ? words + 1 : words;
+  }
+
+ private:
+  static_assert(std::atomic<T>::is_always_lock_free && sizeof(std::atomic<T>) == sizeof(T));
+  std::atomic<T> value_;
+};
+
+inline constexpr int64_t kForever = -1;
+inline constexpr int kEverybody = INT32_MAX;
+
+inline int64_t read_clock(clockid_t clock) {
+  timespec t;
+  clock_gettime(clock, &t);
+  return int64_t{t.tv_sec} * 1'000'000'000 + t.tv_nsec;
+}
+inline int64_t now_ns() { return read_clock(CLOCK_MONOTONIC); }
+// To the kernel's tick and a fifth of the price: for ages, never for deadlines.
+inline int64_t coarse_now_ns() { return read_clock(CLOCK_MONOTONIC_COARSE); }
+
+enum class Slept { woken, timed_out, signalled };
+
+// Sleeps while the low halves of the words hold these values. `other` may be null. Spurious returns say `woken`.
+Slept futex_sleep(const uint32_t* word, uint32_t expected, const uint32_t* other, uint32_t other_expected,
+                  int64_t deadline_ns);
+void futex_wake(const uint32_t* word, int count);
+
+inline void relax() {
+#if defined(__x86_64__) || defined(__i386__)
+  __builtin_ia32_pause();
+#elif defined(__aarch64__)
+  asm volatile("yield");
+#endif
+}
+inline void yield_core() { sched_yield(); }
+
+// How many cores this process may use; with one, spinning only keeps the awaited thread from running.
+unsigned usable_cores();
+
+// Marks a place for the explorer; nothing in production.
+inline void scheduling_point(const char*) {}
+
+struct Telling;
+// Plain data, so that it needs no construction, no destruction and (being small) no allocation.
+struct ThreadState {
+  Telling* telling;          // the notifiers this thread is inside of, innermost first
+  const void* serving;       // the service whose job this thread of ours runs
+  const void* lent;          // the completion lent to that job's function
+  bool lent_consumed;        // that function ended the job itself
+};
+inline thread_local ThreadState thread_state __attribute__((tls_model("initial-exec"))) = {};
+inline ThreadState& self() { return thread_state; }
+
+}  // namespace nocter::base
