@@ -221,6 +221,7 @@ extern "C" {
 #[doc = ""]
 #[doc = " Opaque; compare with nocter_epoch_equal() only. Zero is no epoch."]
 #[repr(C)]
+#[derive(Debug, Copy, Clone)]
 pub struct nocter_epoch {
     #[doc = " Which service issued it."]
     pub service: u64,
@@ -293,6 +294,7 @@ pub struct nocter_interrupt {
 #[doc = " past makes the call a poll. With NOCTER_WAIT_EINTR and an interrupt together, a handler installed with"]
 #[doc = " SA_RESTART does not end the wait (the kernel restarts it); without an interrupt it does."]
 #[repr(C)]
+#[derive(Debug, Copy, Clone)]
 pub struct nocter_wait {
     #[doc = " On CLOCK_MONOTONIC, in nanoseconds; NOCTER_FOREVER for none."]
     pub deadline_ns: i64,
@@ -566,6 +568,7 @@ pub struct nocter_workers {
 }
 #[doc = " How the threads are made. Every member may be zero."]
 #[repr(C)]
+#[derive(Debug, Copy, Clone)]
 pub struct nocter_workers_options {
     #[doc = " sizeof(nocter_workers_options)."]
     pub size: u32,
@@ -761,6 +764,7 @@ pub struct nocter_completion {
 }
 #[doc = " Which job. Opaque; compare with nocter_job_id_equal() only. Zero is no job. Never issued twice."]
 #[repr(C)]
+#[derive(Debug, Copy, Clone)]
 pub struct nocter_job_id {
     #[doc = " Which service issued it, and where it keeps the job."]
     pub service: u64,
@@ -1297,6 +1301,7 @@ extern "C" {
 #[doc = " accepted = taken + cancelled_queued + cancelled_completed + shutdown_queued + shutdown_completed + abandoned_retired +"]
 #[doc = " admitted; epoch = the sum of those six; completed_ok + completed_lost = all jobs whose guard has ended."]
 #[repr(C)]
+#[derive(Debug, Copy, Clone)]
 pub struct nocter_blocking_counts {
     #[doc = " sizeof(nocter_blocking_counts), set by the caller."]
     pub size: u32,
