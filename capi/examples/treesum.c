@@ -39,7 +39,7 @@
 /* ---- Ctrl-C ------------------------------------------------------------------------------------------------- */
 
 static volatile sig_atomic_t caught; /* the first SIGINT or SIGTERM */
-static nocter_interrupt* interrupt;
+static nocter_interrupt *interrupt;
 
 static void on_signal(int number) {
   if (caught == 0) caught = number;
@@ -95,7 +95,7 @@ static void flush_output(void) {
   output.used = 0;
 }
 
-static void print(const char* bytes, size_t size) {
+static void print(const char *bytes, size_t size) {
   while (size != 0) {
     size_t part = sizeof output.buffer - output.used;
     if (part > size) part = size;
@@ -109,7 +109,7 @@ static void print(const char* bytes, size_t size) {
 }
 
 /* "treesum: PATH: reason", after everything that was printed before it. */
-static void report(const char* path, const char* reason) {
+static void report(const char *path, const char *reason) {
   struct text line = {NULL, 0, 0};
   flush_output();
   if (output.error != 0) return;
@@ -120,7 +120,7 @@ static void report(const char* path, const char* reason) {
 }
 
 /* "treesum: BEFORE ARGUMENT AFTER" and how it is called. */
-static int usage_error(const char* before, const char* argument, const char* after) {
+static int usage_error(const char *before, const char *argument, const char *after) {
   struct text line = {NULL, 0, 0};
   text_add(&line, before, strlen(before));
   text_add_escaped(&line, argument);
@@ -133,7 +133,7 @@ static int usage_error(const char* before, const char* argument, const char* aft
 
 /* What all jobs share. */
 struct tree {
-  const char* name; /* as it was given */
+  const char *name; /* as it was given */
   int root;
   atomic_uint_fast64_t bytes_read;
 };
@@ -144,24 +144,24 @@ struct job {
   uint64_t size;
   bool nothing;        /* a link to a directory: neither summed nor reported */
   int error;           /* errno, or 0 */
-  const char* problem; /* another reason, or NULL */
+  const char *problem; /* another reason, or NULL */
   char path[];
 };
 
-static const char* kind_of(mode_t mode) {
+static const char *kind_of(mode_t mode) {
   if (S_ISFIFO(mode)) return "not a regular file: FIFO";
   if (S_ISSOCK(mode)) return "not a regular file: socket";
   if (S_ISCHR(mode)) return "not a regular file: character device";
   return "not a regular file: block device";
 }
 
-static bool same_content(const struct stat* a, const struct stat* b) {
+static bool same_content(const struct stat *a, const struct stat *b) {
   return a->st_dev == b->st_dev && a->st_ino == b->st_ino && a->st_size == b->st_size &&
          a->st_mtim.tv_sec == b->st_mtim.tv_sec && a->st_mtim.tv_nsec == b->st_mtim.tv_nsec;
 }
 
-static void read_file(struct tree* tree, struct job* job, int file, const struct stat* before,
-                      const nocter_completion* completion) {
+static void read_file(struct tree *tree, struct job *job, int file, const struct stat *before,
+                      const nocter_completion *completion) {
   unsigned char buffer[CHUNK];
   struct stat after;
   uLong crc = crc32(0, Z_NULL, 0);
@@ -186,9 +186,9 @@ static void read_file(struct tree* tree, struct job* job, int file, const struct
   }
 }
 
-static void sum_file(void* user, nocter_owned* input, nocter_owned* output_value, nocter_completion* completion) {
-  struct tree* tree = user;
-  struct job* job = input->data;
+static void sum_file(void *user, nocter_owned *input, nocter_owned *output_value, nocter_completion *completion) {
+  struct tree *tree = user;
+  struct job *job = input->data;
   struct stat before;
   *output_value = *input;
   *input = (nocter_owned){NULL, NULL};
@@ -220,35 +220,35 @@ static void sum_file(void* user, nocter_owned* input, nocter_owned* output_value
 /* One entry that was found and not yet printed. */
 struct pending {
   nocter_job_id id;
-  char* path;
-  const char* problem; /* known without a job, or NULL */
+  char *path;
+  const char *problem; /* known without a job, or NULL */
 };
 
 struct summing {
-  nocter_blocking* service;
+  nocter_blocking *service;
   struct tree tree;
   struct walk walk;
-  struct pending* ring; /* the oldest first */
+  struct pending *ring; /* the oldest first */
   size_t capacity, first, count;
   uint64_t files, bytes, problems;
   bool failed;    /* something that is not a file's fault: exit 2 */
   int stopped_by; /* the signal that ended it before its end, or 0 */
 };
 
-static bool going_on(const struct summing* summing) { return caught == 0 && !summing->failed && output.error == 0; }
+static bool going_on(const struct summing *summing) { return caught == 0 && !summing->failed && output.error == 0; }
 
-static void fail(struct summing* summing, const char* what, nocter_status status) {
-  const char* message = nocter_error_message();
+static void fail(struct summing *summing, const char *what, nocter_status status) {
+  const char *message = nocter_error_message();
   report(what, status < 0 && *message != '\0' ? message : nocter_status_name(status));
   summing->failed = true;
 }
 
-static void count_problem(struct summing* summing, const char* path, const char* reason) {
+static void count_problem(struct summing *summing, const char *path, const char *reason) {
   report(path, reason);
   summing->problems++;
 }
 
-static void draw_bar(const struct summing* summing) {
+static void draw_bar(const struct summing *summing) {
   if (!bar.wanted) return;
   const int64_t now = nocter_now_ns();
   if (bar.drawn_ns != 0 && now - bar.drawn_ns < REDRAW_NS) return;
@@ -261,7 +261,7 @@ static void draw_bar(const struct summing* summing) {
   bar.drawn = true;
 }
 
-static void print_sum(struct summing* summing, const char* path, const struct job* job) {
+static void print_sum(struct summing *summing, const char *path, const struct job *job) {
   struct text line = {NULL, 0, 0};
   char sum[64];
   if (strpbrk(path, "\\\n\r") != NULL) text_add(&line, "\\", 1);
@@ -275,7 +275,7 @@ static void print_sum(struct summing* summing, const char* path, const struct jo
   summing->bytes += job->size;
 }
 
-static void print_outcome(struct summing* summing, const char* path, const struct job* job) {
+static void print_outcome(struct summing *summing, const char *path, const struct job *job) {
   if (job->nothing) return;
   if (!is_utf8(last_name(path))) count_problem(summing, path, NAME_PROBLEM);
   if (job->error != 0) {
@@ -288,8 +288,8 @@ static void print_outcome(struct summing* summing, const char* path, const struc
 }
 
 /* Prints the oldest entry once its job has ended, waiting for that if `waiting`. False when it has not ended. */
-static bool finish_oldest(struct summing* summing, bool waiting) {
-  struct pending* oldest = &summing->ring[summing->first];
+static bool finish_oldest(struct summing *summing, bool waiting) {
+  struct pending *oldest = &summing->ring[summing->first];
   if (oldest->problem != NULL) {
     count_problem(summing, oldest->path[0] == '\0' ? summing->tree.name : oldest->path, oldest->problem);
   } else {
@@ -318,9 +318,9 @@ static bool finish_oldest(struct summing* summing, bool waiting) {
   return true;
 }
 
-static void submit(struct summing* summing, const char* path, nocter_job_id* out_id) {
+static void submit(struct summing *summing, const char *path, nocter_job_id *out_id) {
   const size_t size = strlen(path) + 1;
-  struct job* job = checked(calloc(1, sizeof *job + size));
+  struct job *job = checked(calloc(1, sizeof *job + size));
   memcpy(job->path, path, size);
   nocter_owned input = {job, free};
   nocter_status status;
@@ -332,8 +332,8 @@ static void submit(struct summing* summing, const char* path, nocter_job_id* out
   if (input.data != NULL) free(input.data); /* not taken over: it is still ours */
 }
 
-static void sum_tree(struct summing* summing) {
-  const char* problem = NULL;
+static void sum_tree(struct summing *summing) {
+  const char *problem = NULL;
   enum found found;
   walk_begin(&summing->walk, summing->tree.root);
   while (going_on(summing) && (found = walk_next(&summing->walk, &problem)) != FOUND_END) {
@@ -356,8 +356,8 @@ static void sum_tree(struct summing* summing) {
 }
 
 /* What the progress bar calls 100 %. */
-static void count_tree(struct summing* summing) {
-  const char* problem;
+static void count_tree(struct summing *summing) {
+  const char *problem;
   enum found found;
   struct stat status;
   walk_begin(&summing->walk, summing->tree.root);
@@ -372,15 +372,15 @@ static void count_tree(struct summing* summing) {
 
 /* ---- Beginning and end -------------------------------------------------------------------------------------- */
 
-static void hand_back(void* user, nocter_job_state was, nocter_owned* value) {
-  uint64_t* queued = user;
+static void hand_back(void *user, nocter_job_state was, nocter_owned *value) {
+  uint64_t *queued = user;
   if (was == NOCTER_JOB_QUEUED) ++*queued;
   value->drop(value->data);
   *value = (nocter_owned){NULL, NULL};
 }
 
 /* Nothing new is begun, what runs is abandoned and waited for. Another Ctrl-C ends that wait, and the process. */
-static void shut_down(struct summing* summing) {
+static void shut_down(struct summing *summing) {
   uint64_t queued = 0;
   nocter_blocking_counts counts = NOCTER_BLOCKING_COUNTS_INIT;
   const nocter_wait wait = {NOCTER_FOREVER, interrupt, 0, 0};
@@ -395,9 +395,9 @@ static void shut_down(struct summing* summing) {
   if (nocter_blocking_drained(summing->service, &wait) == NOCTER_INTERRUPTED) _exit(128 + caught);
 }
 
-static int run(const char* name, int root, uint32_t workers, uint32_t jobs) {
+static int run(const char *name, int root, uint32_t workers, uint32_t jobs) {
   struct summing summing = {0};
-  nocter_workers* threads = NULL;
+  nocter_workers *threads = NULL;
   nocter_blocking_options options = NOCTER_BLOCKING_OPTIONS_INIT;
   nocter_workers_options threads_options = NOCTER_WORKERS_OPTIONS_INIT;
   options.maximum_jobs = jobs;
@@ -453,14 +453,14 @@ static uint32_t default_workers(void) {
 }
 
 /* 0 for what is no number from 1 to the maximum. */
-static uint32_t number_of(const char* text, uint32_t maximum) {
+static uint32_t number_of(const char *text, uint32_t maximum) {
   uint32_t number = 0;
   for (; *text >= '0' && *text <= '9' && number <= maximum; text++) number = number * 10 + (uint32_t)(*text - '0');
   return *text == '\0' && number <= maximum ? number : 0;
 }
 
 /* Whether the argument is this option; its value follows a '=' or is the next argument, NULL when there is none. */
-static bool is_option(const char* name, char*** argument, const char** out_value) {
+static bool is_option(const char *name, char ***argument, const char **out_value) {
   const size_t size = strlen(name);
   if (strncmp(**argument, name, size) != 0) return false;
   const char next = (**argument)[size];
@@ -480,7 +480,7 @@ static bool hold_standard_descriptors(void) {
   return complete;
 }
 
-static int printed(const char* text) {
+static int printed(const char *text) {
   print(text, strlen(text));
   flush_output();
   if (output.error == 0) return 0;
@@ -488,7 +488,7 @@ static int printed(const char* text) {
   return 2;
 }
 
-int main(int argc, char** argv) {
+int main(int argc, char **argv) {
   (void)argc;
   const char *name = NULL, *value = NULL;
   uint32_t workers = 0, jobs = 0;
@@ -502,7 +502,7 @@ int main(int argc, char** argv) {
     return 2;
   }
 
-  for (char** argument = argv + 1; argv[0] != NULL && *argument != NULL; argument++) {
+  for (char **argument = argv + 1; argv[0] != NULL && *argument != NULL; argument++) {
     const bool option = options && (*argument)[0] == '-' && (*argument)[1] != '\0';
     if (!option) {
       if (name != NULL) return usage_error("only one DIR can be given", "", "");

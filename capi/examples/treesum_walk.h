@@ -21,7 +21,7 @@
 /* ---- Memory and text ---------------------------------------------------------------------------------------- */
 
 /* Nothing useful can be done without memory, and the kernel frees everything at the end of the process. */
-static void* checked(void* memory) {
+static void *checked(void *memory) {
   if (memory != NULL) return memory;
   static const char message[] = "treesum: Cannot allocate memory\n";
   if (write(STDERR_FILENO, message, sizeof message - 1) < 0) _exit(2);
@@ -29,11 +29,11 @@ static void* checked(void* memory) {
 }
 
 struct text {
-  char* data; /* NUL-terminated once something was added */
+  char *data; /* NUL-terminated once something was added */
   size_t size, capacity;
 };
 
-static void text_add(struct text* text, const char* bytes, size_t size) {
+static void text_add(struct text *text, const char *bytes, size_t size) {
   if (text->size + size + 1 > text->capacity) {
     text->capacity = 2 * (text->size + size + 1);
     text->data = checked(realloc(text->data, text->capacity));
@@ -43,13 +43,13 @@ static void text_add(struct text* text, const char* bytes, size_t size) {
   text->data[text->size] = '\0';
 }
 
-static void text_cut(struct text* text, size_t size) {
+static void text_cut(struct text *text, size_t size) {
   text->size = size;
   text_add(text, "", 0);
 }
 
 /* A path so that it fits in one line: as sha256sum writes it, without the mark in front. */
-static void text_add_escaped(struct text* text, const char* path) {
+static void text_add_escaped(struct text *text, const char *path) {
   for (; *path != '\0'; path++) {
     switch (*path) {
       case '\\':
@@ -67,8 +67,8 @@ static void text_add_escaped(struct text* text, const char* path) {
   }
 }
 
-static bool is_utf8(const char* text) {
-  const unsigned char* p = (const unsigned char*)text;
+static bool is_utf8(const char *text) {
+  const unsigned char *p = (const unsigned char *)text;
   while (*p != 0) {
     const unsigned lead = *p++;
     if (lead < 0x80) continue;
@@ -88,8 +88,8 @@ static bool is_utf8(const char* text) {
   return true;
 }
 
-static const char* last_name(const char* path) {
-  const char* slash = strrchr(path, '/');
+static const char *last_name(const char *path) {
+  const char *slash = strrchr(path, '/');
   return slash == NULL ? path : slash + 1;
 }
 
@@ -98,14 +98,14 @@ static const char* last_name(const char* path) {
 /* One directory on the current path, read whole. The names of directories end in '/', so that sorting them as they are
    puts the paths below them in order too. */
 struct level {
-  char** names;
+  char **names;
   size_t count, capacity, next;
   size_t prefix; /* how much of the path belongs to this directory, with its '/' */
 };
 
 struct walk {
   int root;
-  struct level* levels;
+  struct level *levels;
   size_t depth, capacity;
   struct text path; /* of the entry found last; empty for the root */
   int unreadable;   /* errno of the directory found last: to be told next */
@@ -113,17 +113,17 @@ struct walk {
 
 enum found { FOUND_END, FOUND_FILE, FOUND_PROBLEM };
 
-static bool is_directory(int directory, const struct dirent* entry) {
+static bool is_directory(int directory, const struct dirent *entry) {
   struct stat status;
   if (entry->d_type != DT_UNKNOWN) return entry->d_type == DT_DIR;
   return fstatat(directory, entry->d_name, &status, AT_SYMLINK_NOFOLLOW) == 0 && S_ISDIR(status.st_mode);
 }
 
-static int by_bytes(const void* a, const void* b) { return strcmp(*(char* const*)a, *(char* const*)b); }
+static int by_bytes(const void *a, const void *b) { return strcmp(*(char *const *)a, *(char *const *)b); }
 
 /* Takes the descriptor over. What could be read is kept also when something went wrong; returns errno then. */
-static int read_level(struct level* level, int descriptor) {
-  DIR* directory = fdopendir(descriptor);
+static int read_level(struct level *level, int descriptor) {
+  DIR *directory = fdopendir(descriptor);
   if (directory == NULL) {
     const int error = errno;
     close(descriptor);
@@ -132,7 +132,7 @@ static int read_level(struct level* level, int descriptor) {
   rewinddir(directory); /* the root is read more than once */
   for (;;) {
     errno = 0;
-    const struct dirent* entry = readdir(directory);
+    const struct dirent *entry = readdir(directory);
     if (entry == NULL && errno == EINTR) continue;
     if (entry == NULL) break;
     if (strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0) continue;
@@ -152,7 +152,7 @@ static int read_level(struct level* level, int descriptor) {
 }
 
 /* Opens the directory at walk->path, and goes on there. A link that took its place is not followed. */
-static void enter(struct walk* walk) {
+static void enter(struct walk *walk) {
   int descriptor;
   do {
     descriptor = walk->depth == 0
@@ -167,31 +167,31 @@ static void enter(struct walk* walk) {
     walk->capacity = walk->capacity == 0 ? 16 : 2 * walk->capacity;
     walk->levels = checked(realloc(walk->levels, walk->capacity * sizeof *walk->levels));
   }
-  struct level* level = &walk->levels[walk->depth++];
+  struct level *level = &walk->levels[walk->depth++];
   *level = (struct level){NULL, 0, 0, 0, walk->path.size == 0 ? 0 : walk->path.size + 1};
   walk->unreadable = read_level(level, descriptor);
 }
 
-static void leave(struct walk* walk) {
-  struct level* level = &walk->levels[--walk->depth];
+static void leave(struct walk *walk) {
+  struct level *level = &walk->levels[--walk->depth];
   for (size_t i = level->next; i < level->count; i++) free(level->names[i]);
   free(level->names);
 }
 
-static void walk_begin(struct walk* walk, int root) {
+static void walk_begin(struct walk *walk, int root) {
   *walk = (struct walk){root, NULL, 0, 0, {NULL, 0, 0}, 0};
   text_cut(&walk->path, 0);
   enter(walk);
 }
 
-static enum found walk_next(struct walk* walk, const char** out_problem) {
+static enum found walk_next(struct walk *walk, const char **out_problem) {
   if (walk->unreadable != 0) {
     *out_problem = strerror(walk->unreadable);
     walk->unreadable = 0;
     return FOUND_PROBLEM;
   }
   while (walk->depth != 0) {
-    struct level* level = &walk->levels[walk->depth - 1];
+    struct level *level = &walk->levels[walk->depth - 1];
     if (level->next == level->count) {
       leave(walk);
       continue;
@@ -202,7 +202,7 @@ static enum found walk_next(struct walk* walk, const char** out_problem) {
     } else {
       text_cut(&walk->path, 0);
     }
-    char* name = level->names[level->next++];
+    char *name = level->names[level->next++];
     size_t size = strlen(name);
     const bool directory = name[size - 1] == '/';
     if (directory) name[--size] = '\0';
@@ -220,7 +220,7 @@ static enum found walk_next(struct walk* walk, const char** out_problem) {
   return FOUND_END;
 }
 
-static void walk_end(struct walk* walk) {
+static void walk_end(struct walk *walk) {
   while (walk->depth != 0) leave(walk);
   free(walk->levels);
   free(walk->path.data);
