@@ -1,0 +1,167 @@
+# shellcheck shell=bash disable=SC2154
+# The steps of tests/run, one function each; sourced by it, which sets project, trees, results, step and cores.
+
+# ---- Counting -------------------------------------------------------------------------------------------------
+# A step that counts nothing is itself one test. One that fails without a failed test counts as one failed.
+
+count() { printf '%s %s\n' "$1" "$2" >> "$results/$step.count"; }
+
+# The sum of an attribute over the test suites of a JUnit file.
+junit_sum() {
+  grep -o '<testsuite\b[^>]*' "$1" | grep -o " $2=\"[0-9]*\"" | tr -dc '0-9\n' | awk '{ sum += $1 } END { print sum + 0 }'
+}
+
+count_junit() {
+  local file=$1 all bad idle
+  [ -f "$file" ] || return 0
+  all=$(junit_sum "$file" tests)
+  bad=$(($(junit_sum "$file" failures) + $(junit_sum "$file" errors)))
+  idle=$(($(junit_sum "$file" skipped) + $(junit_sum "$file" disabled)))
+  count $((all - bad - idle)) "$bad"
+  [ "$idle" -eq 0 ] || printf 'note: %s of %s skipped\n' "$idle" "$all"
+}
+
+# ---- What steps are made of -----------------------------------------------------------------------------------
+
+# Builds a tree: its name, then what cmake is told. A build is no test.
+build_tree() {
+  local name=$1
+  shift
+  count 0 0
+  cmake -G Ninja -S "$project" -B "$trees/$name" -DNOCTER_BUILD_TESTS=ON -DNOCTER_BUILD_EXAMPLES=ON -DNOCTER_WERROR=ON "$@"
+  ninja -C "$trees/$name" -j "$cores"
+}
+
+# Runs the tests of a tree in random order; further words go to ctest.
+run_ctest() {
+  local name=$1 status=0 report=$results/$step.xml
+  shift
+  rm -f "$report"
+  ctest --test-dir "$trees/$name" --output-junit "$report" --schedule-random --output-on-failure --timeout 300 -j 2 \
+    --no-tests=error "$@" || status=$?
+  count_junit "$report"
+  return "$status"
+}
+
+# Runs pytest: the tree whose library is tested, the interpreter (with what launches it), then what pytest is told.
+run_pytest() {
+  local name=$1 python=$2 status=0 report=$results/$step.xml
+  local -a launch
+  shift 2
+  read -r -a launch <<< "$python"
+  rm -f "$report"
+  NOCTER_LIBRARY=$trees/$name/libnocter.so.0 NOCTER_LIB_DIR=$trees/$name LD_LIBRARY_PATH=$trees/$name \
+    CARGO_TARGET_DIR=$trees/rust-$name PYTHONDONTWRITEBYTECODE=1 PYTHONPATH=$project/bindings/python \
+    "${launch[@]}" -m pytest -q -p no:cacheprovider --junitxml="$report" "$@" || status=$?
+  count_junit "$report"
+  return "$status"
+}
+
+# Runs cargo test: the tree whose library is tested, then what cargo is told.
+run_cargo() {
+  local name=$1 status=0 output=$results/$step.cargo
+  shift
+  NOCTER_LIB_DIR=$trees/$name LD_LIBRARY_PATH=$trees/$name CARGO_TARGET_DIR=$trees/rust-$name \
+    cargo test --offline --manifest-path "$project/bindings/rust/Cargo.toml" --no-fail-fast "$@" 2>&1 | tee "$output" ||
+    status=$?
+  awk '/^test result: / { passed += $4; failed += $6 } END { if (passed + failed > 0) print passed, failed }' "$output" \
+    >> "$results/$step.count"
+  return "$status"
+}
+
+# Whatever loads a library built with AddressSanitizer loads its runtime first. What an interpreter itself leaves behind
+# at exit is not ours.
+asan_runtime() { printf 'env LD_PRELOAD=%s ASAN_OPTIONS=detect_leaks=0' "$(gcc -print-file-name=libasan.so)"; }
+
+# ---- The steps ------------------------------------------------------------------------------------------------
+
+step_generated() { "$project/bindings/generate" --check; }
+
+step_tidy() { "$project/tests/tidy"; }
+
+step_plain_build() { build_tree plain -DCMAKE_BUILD_TYPE=RelWithDebInfo; }
+
+step_core() { run_ctest plain; }
+
+step_lint() {
+  cd "$project"
+  find cpp capi/src -name '*.cpp' -print0 | xargs -0 -n 1 -P 2 clang-tidy-14 --quiet -p "$trees/plain"
+}
+
+step_python() { run_pytest plain /usr/bin/python3 "$project/tests/python"; }
+
+# The interpreter that a user finds first, when it is another one and has cffi.
+step_python_in_path() { run_pytest plain "$(command -v python3)" "$project/tests/python"; }
+
+step_types() {
+  mypy --strict --cache-dir "$trees/mypy" "$project/bindings/python/nocter"
+}
+
+# As a user installs it: without a compiler, and here without a network.
+step_venv() {
+  rm -rf "$trees/venv" "$trees/python-source"
+  cp -r "$project/bindings/python" "$trees/python-source"
+  /usr/bin/python3 -m venv --system-site-packages "$trees/venv"
+  "$trees/venv/bin/pip" install --no-index --no-build-isolation --no-deps "$trees/python-source"
+  cd "$trees"
+  NOCTER_LIBRARY=$trees/plain/libnocter.so.0 "$trees/venv/bin/python" -c '
+import sys
+import nocter
+assert nocter.__file__.startswith(sys.prefix), nocter.__file__
+print(nocter.__file__)'
+}
+
+step_rust() { run_cargo plain; }
+
+step_clippy() {
+  NOCTER_LIB_DIR=$trees/plain CARGO_TARGET_DIR=$trees/rust-clippy \
+    cargo clippy --offline --manifest-path "$project/bindings/rust/Cargo.toml" --all-targets -- -D warnings
+}
+
+step_treesum() { TREESUM_C=$trees/plain/treesum run_pytest plain /usr/bin/python3 "$project/tests/treesum"; }
+
+step_readme() { "$project/tests/readme" "$trees/plain"; }
+
+step_consumer() { "$project/tests/consumer/run" "$trees/plain"; }
+
+step_asan_build() {
+  build_tree asan -DCMAKE_BUILD_TYPE=None -DCMAKE_CXX_FLAGS="-O1 -g" -DCMAKE_C_FLAGS="-O1 -g" \
+    -DNOCTER_SANITIZE=address,undefined
+}
+
+step_asan() { run_ctest asan; }
+
+step_asan_python() { run_pytest asan "$(asan_runtime) /usr/bin/python3" "$project/tests/python"; }
+
+step_asan_rust() {
+  local triple
+  triple=$(rustc -vV | sed -n 's/^host: //p' | tr 'a-z-' 'A-Z_')
+  export "CARGO_TARGET_${triple}_RUNNER=$(asan_runtime)"
+  run_cargo asan --lib --tests
+}
+
+# clang's runtime costs less than half of what g++'s does, and it knows more of libstdc++.
+step_tsan_build() {
+  CC=clang-14 CXX=clang++-14 build_tree tsan -DCMAKE_BUILD_TYPE=None -DCMAKE_CXX_FLAGS="-O1 -g" \
+    -DCMAKE_C_FLAGS="-O1 -g" -DNOCTER_SANITIZE=thread
+}
+
+# Not the explorer of tests/sched: it switches stacks within one thread, where there is no race to see.
+step_tsan() {
+  export TSAN_OPTIONS=detect_deadlocks=1:second_deadlock_stack=1
+  # ThreadSanitizer of clang 14 cannot start where the kernel spreads addresses over more than 28 bits.
+  if [ "$(cat /proc/sys/vm/mmap_rnd_bits 2> /dev/null || echo 28)" -gt 28 ]; then
+    export -f run_ctest count_junit count junit_sum
+    export project trees results step
+    setarch -R bash -c 'set -eo pipefail; run_ctest tsan --exclude-regex "^sched"'
+  else
+    run_ctest tsan --exclude-regex '^sched'
+  fi
+}
+
+step_mutants() {
+  local status=0
+  "$project/tests/mutants/run" "$trees/mutants" | tee "$results/mutants.out" || status=$?
+  awk '/^mutants: / { print $2, $4 }' "$results/mutants.out" >> "$results/$step.count"
+  return "$status"
+}
