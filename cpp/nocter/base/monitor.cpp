@@ -25,39 +25,26 @@ bool EventCount::close() {
   return false;
 }
 
-bool EventCount::look(uint64_t seen, Woken& found) const {
-  const uint64_t word = word_.load();
-  if ((word & 1) != 0) {
-    found = Woken::closed;
-    return true;
-  }
-  if ((word >> 1) != seen) {
-    found = Woken::changed;
-    return true;
-  }
-  return false;
-}
-
-Woken EventCount::wait(uint64_t seen, const Wait& wait, Patience patience) {
+Woken EventCount::wait(uint64_t seen, const Wait& wait, Patience patience, Reach reach) {
   Woken found;
   if (look(seen, found)) return found;
-  if (wait.interrupt != nullptr && wait.interrupt->raised()) return Woken::interrupted;
+  if (wait.interrupt != nullptr && wait.interrupt->raised()) return look(seen, found) ? found : Woken::interrupted;
   if (wait.deadline_ns != kForever && now_ns() >= wait.deadline_ns) {
     return look(seen, found) ? found : Woken::timed_out;
   }
-  if (stay_awake(seen, wait, patience, found)) return found;
+  if (stay_awake(seen, wait, patience, reach, found)) return found;
   return sleep(seen, wait);
 }
 
 // Staying awake is worth it while what is awaited comes at once, and a waste when it does not: each time in vain halves the
 // next try, each success restores it.
-bool EventCount::stay_awake(uint64_t seen, const Wait& wait, Patience patience, Woken& found) {
+bool EventCount::stay_awake(uint64_t seen, const Wait& wait, Patience patience, Reach reach, Woken& found) {
   if (patience.spins == 0 && patience.yields == 0) {
     sleepers_.fetch_add(1);
     return false;
   }
   const uint32_t thrift = thrift_.glance();
-  awake_.fetch_add(1);
+  if (reach == Reach::one) awake_.fetch_add(1);
   bool done = false;
   for (uint32_t i = 0; i < patience.spins && !done; i++) {
     relax();
@@ -69,7 +56,7 @@ bool EventCount::stay_awake(uint64_t seen, const Wait& wait, Patience patience, 
     done = look(seen, found);
   }
   if (done) {
-    awake_.fetch_sub(1);
+    if (reach == Reach::one) awake_.fetch_sub(1);
     if (thrift != 0) thrift_.jot(0);
     return true;
   }
@@ -77,7 +64,7 @@ bool EventCount::stay_awake(uint64_t seen, const Wait& wait, Patience patience, 
   // First a sleeper, then no longer awake: a publisher that still counted on our being awake has moved the version before
   // we look again.
   sleepers_.fetch_add(1);
-  awake_.fetch_sub(1);
+  if (reach == Reach::one) awake_.fetch_sub(1);
   return false;
 }
 

@@ -18,6 +18,8 @@
 
 #include <cstdint>
 
+#include "nocter/base/status.hpp"
+
 namespace nocter::base {
 
 // How long a waiter stays awake before it sleeps.
@@ -25,6 +27,8 @@ struct Patience {
   uint32_t spins;
   uint32_t yields;
 };
+// Whom a publication must reach: who is woken alone counts as awake while it looks for itself (see wake_one).
+enum class Reach : bool { everybody, one };
 Patience default_patience();
 
 // ---- Interrupt ------------------------------------------------------------------------------------------------------
@@ -34,7 +38,7 @@ class Interrupt {
  public:
   void raise() {
     raised_.store(1);
-    if (sleepers_.load() != 0) futex_wake(raised_.futex_word(), kEverybody);
+    if (sleepers_.load() != 0) futex_wake(raised_.futex_word(), kEverybody);  // leaves errno alone
   }
   void clear() { raised_.store(0); }
   bool raised() const { return raised_.load() != 0; }
@@ -55,6 +59,10 @@ struct Wait {
 
 // In the order in which several at once are reported.
 enum class Woken { closed, changed, interrupted, timed_out };
+constexpr Status status_of(Woken why) {
+  constexpr Status kStatuses[] = {Status::closed, Status::ok, Status::interrupted, Status::timeout};
+  return kStatuses[static_cast<int>(why)];
+}
 
 // After D. P. Reed and R. K. Kanodia, "Synchronization with Eventcounts and Sequencers", 1979.
 class EventCount {
@@ -82,11 +90,17 @@ class EventCount {
   }
 
   // Returns when the version is no longer `seen`, and for nothing else but close, interrupt, signal and deadline.
-  Woken wait(uint64_t seen, const Wait& wait, Patience patience);
+  Woken wait(uint64_t seen, const Wait& wait, Patience patience, Reach reach = Reach::everybody);
+  // The first look of a wait, for those who must do something before they stay: true when it is over already.
+  bool look(uint64_t seen, Woken& found) const {
+    const uint64_t word = word_.load();
+    if (word == seen << 1) return false;
+    found = (word & 1) != 0 ? Woken::closed : Woken::changed;
+    return true;
+  }
 
  private:
-  bool look(uint64_t seen, Woken& found) const;
-  bool stay_awake(uint64_t seen, const Wait& wait, Patience patience, Woken& found);
+  bool stay_awake(uint64_t seen, const Wait& wait, Patience patience, Reach reach, Woken& found);
   Woken sleep(uint64_t seen, const Wait& wait);
 
   // The version in the upper 63 bits, closed in the lowest. 64 bits, so that no version ever comes round; the kernel compares
@@ -146,43 +160,51 @@ class Locked {
   bool held_ = true;
 };
 
+class Wakes;
+
 // ---- Condition ------------------------------------------------------------------------------------------------------
 
 class Wakes;
 
-// Every member is called with the owner's Mutex held, except where it says so.
-class Condition {
+// Every member is called with the owner's Mutex held.
+template <Reach reach>
+class ConditionFor {
  public:
-  bool awaited() const { return waiting_ != 0; }
-  // Everybody, or one, of those who wait now will look again; they are woken by `wakes` after the lock.
+  // Those who wait now will look again: all of them, or at least one. They are woken by `wakes` after the lock.
   void tell_all(Wakes& wakes);
   void tell_one(Wakes& wakes);
 
-  // Releases the lock, waits, takes it again. True while the caller should look again; false when `why` says that the wait
-  // ended otherwise, and then the caller still looks once more before it believes it.
-  bool wait(Locked& lock, const Wait& wait, Patience patience, Woken& why) {
+  // Releases the lock, waits, takes it again. `changed`: look again. Anything else: the wait ended otherwise, and the caller still
+  // looks once more before it believes that.
+  Woken wait(Locked& lock, const Wait& wait, Patience patience) {
     const uint64_t seen = count_.version();
     waiting_++;
     lock.unlock();
-    why = count_.wait(seen, wait, patience);
+    const Woken why = count_.wait(seen, wait, patience, reach);
     lock.lock();
     waiting_--;
-    return why == Woken::changed;
+    return why;
   }
 
  private:
-  friend class Wakes;
-  EventCount count_;
+  [[no_unique_address]] EventCount count_;
   uint32_t waiting_ = 0;
 };
+using Condition = ConditionFor<Reach::everybody>;
+using WorkCondition = ConditionFor<Reach::one>;
 
-// Collects under the lock, wakes after it. No allocation: a transition tells at most a handful of conditions, and one that tells
+// Collects under the lock, wakes after it. No allocation: a transition tells at most a handful of conditions; one that tells
 // more (a shutdown) sends them out in several goes.
 class Wakes {
  public:
+  Wakes() = default;
   ~Wakes() { send(); }
-  bool full() const { return size_ == kRoom; }
-  void add(EventCount& count, bool all) { entries_[size_++] = {&count, all}; }
+  Wakes(const Wakes&) = delete;
+  Wakes& operator=(const Wakes&) = delete;
+  void add(EventCount& count, bool all) {
+    if (size_ == kRoom) send();
+    entries_[size_++] = {&count, all};
+  }
   void send() {
     for (uint32_t i = 0; i < size_; i++) {
       if (entries_[i].all) {
@@ -204,12 +226,15 @@ class Wakes {
   uint32_t size_ = 0;
 };
 
-inline void Condition::tell_all(Wakes& wakes) {
+template <Reach reach>
+void ConditionFor<reach>::tell_all(Wakes& wakes) {
   if (waiting_ == 0) return;
   count_.advance_open();
   wakes.add(count_, true);
 }
-inline void Condition::tell_one(Wakes& wakes) {
+template <Reach reach>
+void ConditionFor<reach>::tell_one(Wakes& wakes) {
+  static_assert(reach == Reach::one);
   if (waiting_ == 0) return;
   count_.advance_open();
   wakes.add(count_, false);

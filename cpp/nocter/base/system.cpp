@@ -56,8 +56,11 @@ Slept futex_sleep(const uint32_t* word, uint32_t expected, const uint32_t* other
   return result_of(syscall(SYS_futex, word, FUTEX_WAIT_BITSET_PRIVATE, expected, &t, nullptr, FUTEX_BITSET_MATCH_ANY), sliced);
 }
 
+// A signal handler may come here by way of an interrupt, so errno is put back.
 void futex_wake(const uint32_t* word, int count) {
+  const int error = errno;
   syscall(SYS_futex, word, FUTEX_WAKE_PRIVATE, count, nullptr, nullptr, 0);
+  errno = error;
 }
 
 unsigned usable_cores() {

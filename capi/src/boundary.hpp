@@ -1,0 +1,115 @@
+// What every function of the C boundary needs: the check of a handle, the thread's message, sized structs, and the stop for
+// exceptions. A boundary function checks, converts, makes one call of the core, and says the status.
+#pragma once
+
+#include <cxxabi.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <new>
+
+#include "nocter/base.h"
+#include "nocter/base/handle.hpp"
+#include "nocter/base/identity.hpp"
+#include "nocter/base/interrupt.hpp"
+#include "nocter/base/owned.hpp"
+#include "nocter/base/status.hpp"
+
+namespace nocter::capi {
+
+// Sets this thread's message, "function: what", and returns the status.
+nocter_status fail(nocter_status status, const char* function, const char* what) __attribute__((cold));
+nocter_status fail_argument(const char* function, const char* parameter, const char* what) __attribute__((cold));
+inline nocter_status fail_null(const char* function, const char* parameter) {
+  return fail_argument(function, parameter, "is NULL");
+}
+
+// What is wrong with a handle that is not live; NOCTER_CHECK=1 makes it a message on stderr and an abort.
+nocter_status fail_handle(const char* function, base::Kind kind, const void* handle) __attribute__((cold));
+nocter_status fail_forked(const char* function, base::Kind kind) __attribute__((cold));
+
+inline bool live(const base::Tag& tag, base::Kind kind) {
+  return (reinterpret_cast<uintptr_t>(&tag) & (alignof(base::Tag) - 1)) == 0 && tag.armed(kind);
+}
+
+// NOCTER_OK for a live handle of this process. T has a base::Header named header.
+template <class T>
+nocter_status check(const T* object, base::Kind kind, const char* function) {
+  if (object == nullptr || !live(object->header.tag, kind)) [[unlikely]] {
+    return fail_handle(function, kind, object);
+  }
+  if (object->header.of_parent()) [[unlikely]] return fail_forked(function, kind);
+  return NOCTER_OK;
+}
+// The same for calls without a status, where NULL is nothing to complain about.
+template <class T>
+bool usable(const T* object, base::Kind kind, const char* function) {
+  return object != nullptr && check(object, kind, function) == NOCTER_OK;
+}
+
+// Exceptions stop here; a forced unwinding must pass, so nothing on this way is noexcept.
+template <class Call>
+nocter_status guarded(const char* function, Call&& call) {
+  try {
+    return call();
+  } catch (abi::__forced_unwind&) {
+    throw;
+  } catch (const std::bad_alloc&) {
+    return fail(NOCTER_E_MEMORY, function, "out of memory");
+  } catch (...) {
+    return fail(NOCTER_E_INTERNAL, function, "an exception stopped at the boundary: a defect of nocter");
+  }
+}
+
+inline base::Owned owned_of(const nocter_owned& value) { return {value.data, value.drop}; }
+inline nocter_owned to_c(const base::Owned& value) { return {value.data, value.drop}; }
+inline base::Notifier notifier_of(const nocter_notifier& n) { return {n.wake, n.drop, n.user}; }
+inline nocter_notifier to_c(const base::Notifier& n) { return {n.wake, n.drop, n.user}; }
+inline nocter_epoch to_c(const base::Epoch& epoch) { return {epoch.service, epoch.sequence}; }
+inline nocter_status to_c(Status status) { return static_cast<nocter_status>(status); }
+
+// A caller's wait, checked. `pointer()` is null when none was given.
+class WaitArgument {
+ public:
+  nocter_status read(const nocter_wait* wait, const char* function);
+  const base::Wait* pointer() const { return given_ ? &wait_ : nullptr; }
+
+ private:
+  base::Wait wait_;
+  bool given_ = false;
+};
+
+// Structs that begin with their size. Known sizes are those at which a field ends; a longer struct may only add zeros.
+// Copies what the caller knows over the defaults that stand in `to`.
+template <class T, size_t n>
+nocter_status read_sized(T& to, const T* from, const uint32_t (&ends)[n], const char* function, const char* parameter);
+// Copies as much as the caller knows out; its size member keeps the caller's value.
+template <class T>
+void write_sized(T* to, const T& from, size_t size);
+
+nocter_status check_size(const void* from, size_t ours, const uint32_t* ends, size_t count, const char* function,
+                         const char* parameter);
+
+template <class T, size_t n>
+nocter_status read_sized(T& to, const T* from, const uint32_t (&ends)[n], const char* function, const char* parameter) {
+  if (const nocter_status status = check_size(from, sizeof(T), ends, n, function, parameter); status != NOCTER_OK) {
+    return status;
+  }
+  std::memcpy(&to, from, from->size < sizeof(T) ? from->size : sizeof(T));
+  to.size = sizeof(T);
+  return NOCTER_OK;
+}
+
+template <class T>
+void write_sized(T* to, const T& from, size_t size) {
+  const size_t known = size < sizeof(T) ? size : sizeof(T);
+  if (to == nullptr || known < sizeof(uint32_t)) return;
+  std::memcpy(to, &from, known);
+  to->size = static_cast<uint32_t>(size < UINT32_MAX ? size : UINT32_MAX);
+}
+
+#define NOCTER_FIELD_END(type, field) \
+  static_cast<uint32_t>(offsetof(type, field) + sizeof(static_cast<type*>(nullptr)->field))
+
+}  // namespace nocter::capi

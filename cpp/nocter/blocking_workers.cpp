@@ -1,0 +1,91 @@
+// The library's own threads of a blocking service: claim, begin, run, complete, over and over.
+#include <new>
+
+#include "nocter/blocking.hpp"
+
+namespace nocter::blocking {
+
+using base::Interrupt;
+
+class Serving final : public base::Work {
+ public:
+  Serving(Service& service, const Service::Run& function) : service_(service), run_(function) {
+    service_.references_.fetch_add(1);
+  }
+  void run(Interrupt& stop) override;
+  const void* service() const override { return &service_; }
+  void release() override {
+    service_.release();
+    delete this;
+  }
+  base::Atomic<uint64_t>& exceptions() override { return service_.exceptions_; }
+
+ private:
+  // The job at hand. However the thread leaves, its values end and its waiter is told.
+  struct Held {
+    explicit Held(Service& s) : service(s) {}
+    Held(const Held&) = delete;
+    Held& operator=(const Held&) = delete;
+    Service& service;
+    Job* job = nullptr;
+    Owned input, output;
+    ~Held() noexcept(false) {
+      if (job == nullptr) return;
+      forget_lent();
+      struct Lost {
+        Job& job;
+        ~Lost() noexcept(false) {
+          job.completion().tag.disarm();
+          Service::lose(job);
+        }
+      } lost{*job};
+      end_values();
+    }
+    void end_values() {
+      input.end(service.exceptions());
+      output.end(service.exceptions());
+    }
+    // False when the function that was lent the completion has ended the job itself.
+    bool forget_lent() {
+      base::ThreadState& thread = base::self();
+      const bool consumed = thread.lent_consumed;
+      thread.lent = nullptr;
+      thread.lent_consumed = false;
+      if (consumed) job = nullptr;
+      return !consumed;
+    }
+  };
+
+  Service& service_;
+  const Service::Run run_;
+};
+
+void Serving::run(Interrupt& stop) {
+  Held held(service_);
+  while (held.job != nullptr || (held.job = service_.claim_for_worker(stop)) != nullptr) {
+    Job& job = *held.job;
+    held.input = Service::begin(job);
+    base::self().lent = &job.completion();
+    const bool returned = base::call_foreign(service_.exceptions_, [&] {
+      run_.call(run_, held.input, held.output, job.completion());
+    });
+    if (!held.forget_lent()) {
+      held.end_values();
+      continue;
+    }
+    held.input.end(service_.exceptions_);
+    if (!returned) held.output.end(service_.exceptions_);
+    job.completion().tag.disarm();
+    service_.end_guard(job, returned ? JobEvent::complete : JobEvent::lose, held.output, &held.job, &stop);
+    if (held.job == nullptr) service_.release();  // the guard's; a next job would have taken it over
+  }
+}
+
+base::Workers::Started Service::serve(const Run& run, base::ThreadOptions options, base::Workers*& out) {
+  auto* serving = new (std::nothrow) Serving(*this, run);
+  if (serving == nullptr) return {Status::memory, 0, ENOMEM};
+  if (options.threads == 0) options.threads = workers_;
+  return base::Workers::start(*serving, options, out);
+}
+
+}  // namespace nocter::blocking

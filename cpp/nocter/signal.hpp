@@ -1,0 +1,83 @@
+// The versioned signal: an EventCount with a handle. It owns no thread and keeps no list; who waits is counted, no more.
+#pragma once
+
+#include "nocter/base/handle.hpp"
+#include "nocter/base/monitor.hpp"
+#include "nocter/base/owned.hpp"
+#include "nocter/base/status.hpp"
+
+namespace nocter {
+
+class Signal {
+ public:
+  static Signal* create() { return base::make_handle<Signal, base::Kind::signal>(); }
+  Signal() : header(base::Kind::signal) {}
+
+  uint64_t version() const { return count_.version(); }
+
+  // False when closed; `now` is the version then.
+  bool publish(uint64_t& now) {
+    now = count_.advance();
+    count_.wake_all();
+    return !count_.closed();
+  }
+
+  // Null: only looks, and says `pending` when nothing has changed. `now` is the version then.
+  Status wait(uint64_t seen, const base::Wait* wait, uint64_t& now) {
+    base::Woken why;
+    if (!count_.look(seen, why)) {
+      if (wait == nullptr) {
+        now = seen;
+        return Status::pending;
+      }
+      Reference staying(*this);
+      why = count_.wait(seen, *wait, base::default_patience());
+      now = count_.version();
+    } else {
+      now = count_.version();
+    }
+    return base::status_of(why);
+  }
+
+  void close() {
+    count_.close();
+    count_.wake_all();
+  }
+
+  // The handle's end; the last reference frees.
+  void destroy() {
+    close();
+    release();
+  }
+
+  base::Notifier notifier() {
+    references_.fetch_add(1);
+    return {[](void* user) {
+              uint64_t ignored;
+              static_cast<Signal*>(user)->publish(ignored);
+            },
+            [](void* user) { static_cast<Signal*>(user)->release(); }, this};
+  }
+
+  base::Header header;
+
+ private:
+  friend void base::end_handle<base::Kind::signal, Signal>(Signal*);
+  struct Reference {
+    Signal& signal;
+    explicit Reference(Signal& s) : signal(s) { s.references_.fetch_add(1); }
+    ~Reference() { signal.release(); }
+    Reference(const Reference&) = delete;
+    Reference& operator=(const Reference&) = delete;
+  };
+  ~Signal() = default;
+  void release() {
+    if (references_.fetch_sub(1) == 1) base::end_handle<base::Kind::signal>(this);
+  }
+
+  base::Atomic<uint32_t> references_{1};  // the handle, its notifiers, the threads inside wait
+  // On a line of its own: a waiter that stays awake only reads it.
+  alignas(64) base::EventCount count_;
+};
+
+}  // namespace nocter
