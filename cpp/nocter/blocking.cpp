@@ -47,8 +47,14 @@ Service::~Service() {
   }
 }
 
+// What it leaves behind is closed and has no jobs: see kHandleSize.
 void Service::release() {
-  if (references_.fetch_sub(1) == 1) base::end_handle<base::Kind::blocking>(this);
+  if (references_.fetch_sub(1) != 1) return;
+  {
+    Locked lock(mutex_);
+    carved_ = 0;
+  }
+  base::end_handle<base::Kind::blocking>(this);
 }
 
 void Service::destroy() {

@@ -17,25 +17,28 @@ class Signal {
 
   // False when closed; `now` is the version then.
   bool publish(uint64_t& now) {
-    now = count_.advance();
+    const bool moved = count_.advance(now);
     count_.wake_all();
-    return !count_.closed();
+    return moved;
   }
 
   // Null: only looks, and says `pending` when nothing has changed. `now` is the version then.
   Status wait(uint64_t seen, const base::Wait* wait, uint64_t& now) {
     base::Woken why;
-    if (!count_.look(seen, why)) {
-      if (wait == nullptr) {
-        now = seen;
-        return Status::pending;
-      }
-      Reference staying(*this);
+    bool over = count_.look(seen, why);
+    if (!over && wait == nullptr) {
+      now = seen;
+      return Status::pending;
+    }
+    // A thread that was on its way in when the handle ended finds it closed, and must not count itself among its users.
+    if (!over && !hold()) over = count_.look(seen, why);
+    if (!over) {
+      const Reference staying{*this};
       why = count_.wait(seen, *wait, base::default_patience());
       now = count_.version();
-    } else {
-      now = count_.version();
+      return base::status_of(why);
     }
+    now = count_.version();
     return base::status_of(why);
   }
 
@@ -65,12 +68,17 @@ class Signal {
   friend void base::end_handle<base::Kind::signal, Signal>(Signal*);
   struct Reference {
     Signal& signal;
-    explicit Reference(Signal& s) : signal(s) { s.references_.fetch_add(1); }
     ~Reference() { signal.release(); }
-    Reference(const Reference&) = delete;
-    Reference& operator=(const Reference&) = delete;
   };
   ~Signal() = default;
+  // False when there is nobody left who holds it.
+  bool hold() {
+    uint32_t users = references_.load();
+    while (users != 0) {
+      if (references_.compare_exchange(users, users + 1)) return true;
+    }
+    return false;
+  }
   void release() {
     if (references_.fetch_sub(1) == 1) base::end_handle<base::Kind::signal>(this);
   }

@@ -44,10 +44,10 @@ uint64_t next_service_number() {
 
 ShellPool& shell_pool(Kind kind) { return pools[static_cast<size_t>(kind)]; }
 
-// The link lies behind the tag, which must stay dead and readable.
 ShellPool::Link* ShellPool::link_of(void* shell) const {
-  return reinterpret_cast<Link*>(static_cast<std::byte*>(shell) + sizeof(Header));
+  return reinterpret_cast<Link*>(static_cast<std::byte*>(shell) + kHandleSize);
 }
+void* ShellPool::shell_of(Link* link) const { return reinterpret_cast<std::byte*>(link) - kHandleSize; }
 
 bool ShellPool::is_static(const void* shell) const {
   const auto* byte = static_cast<const std::byte*>(shell);
@@ -66,7 +66,7 @@ void* ShellPool::take() {
     if (first_ == nullptr) last_ = nullptr;
     resting_--;
     live_++;
-    return reinterpret_cast<std::byte*>(link) - sizeof(Header);
+    return shell_of(link);
   }
   live_++;
   lock.unlock();
@@ -98,7 +98,7 @@ void ShellPool::free_dynamic() {
   resting_ = 0;
   while (link != nullptr) {
     Link* const next = link->next;
-    void* const shell = reinterpret_cast<std::byte*>(link) - sizeof(Header);
+    void* const shell = shell_of(link);
     if (is_static(shell)) {
       link->next = nullptr;
       if (last_ != nullptr) {

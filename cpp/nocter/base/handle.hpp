@@ -59,10 +59,10 @@ class ShellPool {
  private:
   static constexpr size_t kResting = 64;
   struct Link {
-    Header* unused_header;
     Link* next;
   };
   Link* link_of(void* shell) const;
+  void* shell_of(Link* link) const;
   bool is_static(const void* shell) const;
   void free_dynamic();
 
@@ -75,13 +75,15 @@ class ShellPool {
 
 inline constexpr size_t kShellAlign = 64;
 ShellPool& shell_pool(Kind kind);
-// The largest object a handle of the core may be; static_asserted where they are made.
 inline constexpr size_t kShellSize = 640;
+// The largest object a handle may be: what lies behind it links resting shells, so that the object stays as its end left it, and
+// a call that was on its way in when another thread ended the handle finds a closed object and not another one's.
+inline constexpr size_t kHandleSize = kShellSize - sizeof(void*);
 
 // Makes and ends handles of class T in that memory.
 template <class T, Kind kind, class... Arguments>
 T* make_handle(Arguments&&... arguments) {
-  static_assert(sizeof(T) <= kShellSize && alignof(T) <= kShellAlign);
+  static_assert(sizeof(T) <= kHandleSize && alignof(T) <= kShellAlign);
   void* shell = shell_pool(kind).take();
   return shell == nullptr ? nullptr : new (shell) T(static_cast<Arguments&&>(arguments)...);
 }

@@ -9,12 +9,16 @@ Patience default_patience() {
   return usable_cores() > 1 ? kSeveralCores : kOneCore;
 }
 
-uint64_t EventCount::advance() {
-  uint64_t now = word_.load();
-  while ((now & 1) == 0) {
-    if (word_.compare_exchange(now, now + 2)) return (now + 2) >> 1;
+bool EventCount::advance(uint64_t& now) {
+  uint64_t word = word_.load();
+  while ((word & 1) == 0) {
+    if (word_.compare_exchange(word, word + 2)) {
+      now = (word + 2) >> 1;
+      return true;
+    }
   }
-  return now >> 1;
+  now = word >> 1;
+  return false;
 }
 
 bool EventCount::close() {

@@ -72,9 +72,9 @@ class EventCount {
   uint64_t version() const { return word_.load() >> 1; }
   bool closed() const { return (word_.load() & 1) != 0; }
 
-  // Moves the version and wakes nobody: may be called under a lock, to be followed by a wake after it. A closed one does
-  // not move; the result is the version now.
-  uint64_t advance();
+  // Moves the version and wakes nobody: may be called under a lock, to be followed by a wake after it. False when it is closed,
+  // and then it did not move; `now` is the version after it.
+  bool advance(uint64_t& now);
   // The same for a count that was never closed and whose closing is not racing with this: one instruction.
   uint64_t advance_open() { return (word_.fetch_add(2) >> 1) + 1; }
   // Closes for good; true the first time. To be followed by wake_all().
