@@ -1,0 +1,78 @@
+/* One of everything, alive and dead, for a single generated check; and what must be unchanged after a call that failed. */
+#ifndef NOCTER_TESTS_FFI_FIXTURE_H
+#define NOCTER_TESTS_FFI_FIXTURE_H
+
+#include <nocter.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+
+#include "generated.h"
+
+#define PAYLOADS 16
+#define HANDLE_TYPES 7
+
+extern const char *const handle_types[HANDLE_TYPES];
+
+struct fixture {
+  /* Alive. */
+  nocter_blocking *blocking; /* holds one job of each state */
+  nocter_blocking *other;    /* the same number of jobs, all queued */
+  nocter_blocking *shut;     /* shut down, empty */
+  nocter_blocking *served;   /* empty, served by `workers` */
+  nocter_workers *workers;
+  nocter_running_job *running;
+  nocter_completion *completion;
+  nocter_signal *signal;
+  nocter_interrupt *interrupt;
+  nocter_eventfd *eventfd;
+  /* Gone. */
+  void *dead[HANDLE_TYPES];
+
+  nocter_job_id queued, completed, stale, foreign;
+  nocter_epoch epoch, foreign_epoch;
+
+  /* What is passed where a call wants a struct. */
+  nocter_owned owned;
+  nocter_wait wait; /* its deadline is long past: a poll */
+  nocter_blocking_options options;
+  nocter_workers_options workers_options;
+  nocter_blocking_counts counts;
+
+  int payloads_made;
+  atomic_int payload_drops[PAYLOADS];
+  int notifiers_made;
+  atomic_int notifier_drops;
+  atomic_int wakes;
+  atomic_int runs;
+};
+
+/* Fields that no failed call may change. */
+struct picture {
+  nocter_blocking_counts counts[4];
+  nocter_job_state states[3];
+  uint64_t version;
+  bool raised;
+  bool readable;
+  int payload_drops[PAYLOADS];
+  int notifier_drops;
+  int wakes;
+};
+
+void fixture_make(struct fixture *fixture);
+/* Gives everything up and says whether each payload and each notifier was dropped exactly once. */
+bool fixture_end(struct fixture *fixture);
+nocter_owned fixture_payload(struct fixture *fixture);
+void fixture_picture(const struct fixture *fixture, struct picture *picture);
+
+/* By the names of the types as the headers spell them; an unknown one ends the program. */
+void *fixture_live(const struct fixture *fixture, const char *type);
+void *fixture_dead(const struct fixture *fixture, const char *type);
+/* What a correct call would pass. `out` is the room for what comes back. */
+union value fixture_argument(struct fixture *fixture, const struct function *function, int index, void *out);
+/* Ends what a call that succeeded handed out. */
+void fixture_give_up(const char *type, void *handle);
+
+#define REQUIRE(condition) ((condition) ? (void)0 : require_failed(__FILE__, __LINE__, #condition))
+_Noreturn void require_failed(const char *file, int line, const char *condition);
+
+#endif

@@ -1,0 +1,309 @@
+/* FFI-02: structs that begin with their size, put where reading or writing one byte too many is a fault; and FFI-20: members at
+   and past their limits. */
+#include "structs.h"
+
+#include <nocter.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "fixture.h"
+
+/* Every size that a released header gave each struct, oldest first. Grows with each release that adds members. */
+static const uint32_t released_blocking_options[] = {72};
+static const uint32_t released_workers_options[] = {48};
+static const uint32_t released_counts[] = {152};
+
+static unsigned char *page_end;
+static char *label;
+static size_t label_size;
+static size_t checks_ran;
+static nocter_blocking *service;
+static int runs;
+
+static void run_nothing(void *user, nocter_owned *input, nocter_owned *output, nocter_completion *completion) {
+  (void)user, (void)input, (void)output, (void)completion;
+  runs++;
+}
+
+/* The last `size` bytes before a page that cannot be touched; a few bytes earlier where the struct must be aligned. */
+static unsigned char *place(size_t size) {
+  unsigned char *at = page_end - (size < 4 ? 4 : size);
+  return at - (uintptr_t)at % 8;
+}
+
+static nocter_status try_blocking_options(void *options) {
+  nocter_blocking *out = service;
+  const nocter_status status = nocter_blocking_create(options, &out);
+  if (status == NOCTER_OK) {
+    if (out == NULL || out == service) return NOCTER_E_INTERNAL;
+    nocter_blocking_destroy(out);
+  } else if (out != NULL) {
+    return NOCTER_E_INTERNAL;
+  }
+  return status;
+}
+
+static nocter_status try_workers_options(void *options) {
+  nocter_workers *out = NULL;
+  const nocter_status status = nocter_blocking_serve(service, run_nothing, NULL, options, &out);
+  if (status == NOCTER_OK && out == NULL) return NOCTER_E_INTERNAL;
+  if (status != NOCTER_OK && out != NULL) return NOCTER_E_INTERNAL;
+  nocter_workers_destroy(out);
+  return status;
+}
+
+static nocter_status try_counts(void *counts) { return nocter_blocking_count(service, counts); }
+
+static void init_blocking_options(void *at, size_t size) { nocter_blocking_options_init(at, size); }
+static void init_workers_options(void *at, size_t size) { nocter_workers_options_init(at, size); }
+static void init_counts(void *at, size_t size) { nocter_blocking_counts_init(at, size); }
+
+struct sized {
+  const char *name;
+  uint32_t size;
+  nocter_status (*use)(void *);
+  void (*init)(void *, size_t);
+  const uint32_t *released;
+  size_t released_count;
+  bool written;  /* by the call, not only read */
+};
+
+#define RELEASED(list) list, sizeof list / sizeof *list
+static const struct sized structs[] = {
+    {"nocter_blocking_options", sizeof(nocter_blocking_options), try_blocking_options, init_blocking_options,
+     RELEASED(released_blocking_options), false},
+    {"nocter_workers_options", sizeof(nocter_workers_options), try_workers_options, init_workers_options,
+     RELEASED(released_workers_options), false},
+    {"nocter_blocking_counts", sizeof(nocter_blocking_counts), try_counts, init_counts, RELEASED(released_counts), true},
+};
+
+static void name_it(const char *what, const char *detail, unsigned long long number) {
+  snprintf(label, label_size, "%s: %s %llu", what, detail, number);
+  checks_ran++;
+}
+
+static bool expect(nocter_status found, nocter_status wanted) {
+  if (found == wanted && (found >= 0 || strlen(nocter_error_message()) >= 8)) return true;
+  fprintf(stderr, "FAILED: %s: %s instead of %s; error message: \"%s\"\n", label, nocter_status_name(found),
+          nocter_status_name(wanted), nocter_error_message());
+  return false;
+}
+
+static bool expect_that(bool fine, const char *what) {
+  if (!fine) fprintf(stderr, "FAILED: %s: %s\n", label, what);
+  return fine;
+}
+
+/* A struct of `size` bytes, correct as far as today's library knows it, all bytes past that `tail`, saying it is `says` long. */
+static unsigned char *make(const struct sized *type, size_t size, unsigned char tail, uint32_t says) {
+  unsigned char whole[4096];
+  memset(whole, tail, sizeof whole);
+  type->init(whole, type->size);
+  unsigned char *at = place(size);
+  memcpy(at, whole, size);
+  memcpy(at, &says, sizeof says);
+  return at;
+}
+
+static size_t check_sizes(const struct sized *type) {
+  size_t failed = 0;
+  /* Too short to hold even its own size, then everything between that and today's. */
+  for (uint32_t size = 0; size < type->size; size++) {
+    name_it(type->name, "size", size);
+    bool is_released = false;
+    for (size_t i = 0; i < type->released_count; i++) is_released = is_released || type->released[i] == size;
+    unsigned char before[4096];
+    unsigned char *at = make(type, size, 0, size);
+    memcpy(before, at, size);
+    const nocter_status status = type->use(at);
+    if (size < 4 || status != NOCTER_OK) {
+      if (!expect(status, is_released ? NOCTER_OK : NOCTER_E_ARGUMENT)) failed++;
+      if (!expect_that(memcmp(before, at, size) == 0, "a struct that was refused was changed")) failed++;
+    }
+    if (!expect_that(memcmp(at, &size, sizeof size) == 0, "the size was changed")) failed++;
+  }
+  for (size_t i = 0; i < type->released_count; i++) {
+    name_it(type->name, "released size", type->released[i]);
+    unsigned char *at = make(type, type->released[i], 0, type->released[i]);
+    if (!expect(type->use(at), NOCTER_OK)) failed++;
+  }
+  name_it(type->name, "size", type->size);
+  if (!expect(type->use(make(type, type->size, 0, type->size)), NOCTER_OK)) failed++;
+  return failed;
+}
+
+static size_t check_longer(const struct sized *type) {
+  size_t failed = 0;
+  for (uint32_t more = 8; more <= 512; more += 8) {
+    const uint32_t size = type->size + more;
+    name_it(type->name, "zero tail of bytes", more);
+    if (!expect(type->use(make(type, size, 0, size)), NOCTER_OK)) failed++;
+    name_it(type->name, "non-zero tail of bytes", more);
+    unsigned char *at = make(type, size, 0x11, size);
+    if (type->written) {
+      /* What the library does not know of, it does not write: a count has no tail to refuse. */
+      const nocter_status status = type->use(at);
+      if (status != NOCTER_OK && !expect(status, NOCTER_E_ARGUMENT)) failed++;
+    } else if (!expect(type->use(at), NOCTER_E_ARGUMENT)) {
+      failed++;
+    }
+  }
+  /* One byte of the tail that is not zero, at each place. */
+  for (uint32_t place_in_tail = 0; place_in_tail < 32 && !type->written; place_in_tail++) {
+    name_it(type->name, "one byte in the tail, at", place_in_tail);
+    unsigned char *at = make(type, type->size + 32, 0, type->size + 32);
+    at[type->size + place_in_tail] = 1;
+    if (!expect(type->use(at), NOCTER_E_ARGUMENT)) failed++;
+  }
+  const uint32_t absurd[] = {UINT32_MAX, UINT32_MAX - 3, INT32_MAX, 1u << 31, 1u << 24};
+  for (size_t i = 0; i < sizeof absurd / sizeof *absurd; i++) {
+    name_it(type->name, "absurd size", absurd[i]);
+    if (!expect(type->use(make(type, type->size, 0, absurd[i])), NOCTER_E_ARGUMENT)) failed++;
+  }
+  return failed;
+}
+
+/* The _init functions write no more than they were told, and never more than they know. */
+static size_t check_init(const struct sized *type) {
+  size_t failed = 0;
+  type->init(NULL, type->size);
+  for (uint32_t size = 0; size <= type->size + 64; size++) {
+    name_it(type->name, "_init with size", size);
+    unsigned char *at = place(size);
+    memset(at - 16, 0x77, (size_t)(page_end - at) + 16);
+    type->init(at, size);
+    bool beyond = false;
+    for (unsigned char *byte = at + size; byte < page_end; byte++) beyond = beyond || *byte != 0x77;
+    if (!expect_that(!beyond && at[-1] == 0x77, "wrote outside of the struct")) failed++;
+    uint32_t says = 0;
+    memcpy(&says, at, sizeof says);
+    if (size >= type->size && !expect_that(says >= type->size && says <= size, "did not set the size")) failed++;
+    if (size >= type->size && size % 8 == 0) {
+      if (!expect(type->use(at), NOCTER_OK)) failed++;
+    }
+  }
+  return failed;
+}
+
+struct blocking_member {
+  uint32_t maximum_jobs, workers, reserved;
+  nocter_status expected;
+};
+
+static size_t check_blocking_members(void) {
+  const uint32_t most = NOCTER_BLOCKING_MAXIMUM_JOBS;
+  const struct blocking_member members[] = {
+      {1, 1, 0, NOCTER_OK},
+      {2, 2, 0, NOCTER_OK},
+      {64, 1, 0, NOCTER_OK},
+      {0, 0, 0, NOCTER_E_ARGUMENT},
+      {0, 1, 0, NOCTER_E_ARGUMENT},
+      {1, 0, 0, NOCTER_E_ARGUMENT},
+      {1, 2, 0, NOCTER_E_ARGUMENT},
+      {64, 65, 0, NOCTER_E_ARGUMENT},
+      {64, UINT32_MAX, 0, NOCTER_E_ARGUMENT},
+      {most + 1, 1, 0, NOCTER_E_ARGUMENT},
+      {most + 1, most + 1, 0, NOCTER_E_ARGUMENT},
+      {1u << 31, 1, 0, NOCTER_E_ARGUMENT},
+      {UINT32_MAX - 1, 1, 0, NOCTER_E_ARGUMENT},
+      {UINT32_MAX, 1, 0, NOCTER_E_ARGUMENT},
+      {UINT32_MAX, UINT32_MAX, 0, NOCTER_E_ARGUMENT},
+      {64, 2, 1, NOCTER_E_ARGUMENT},
+      {64, 2, 1u << 31, NOCTER_E_ARGUMENT},
+      {64, 2, UINT32_MAX, NOCTER_E_ARGUMENT},
+  };
+  size_t failed = 0;
+  for (size_t i = 0; i < sizeof members / sizeof *members; i++) {
+    name_it("nocter_blocking_options", "members, row", i);
+    nocter_blocking_options options = NOCTER_BLOCKING_OPTIONS_INIT;
+    options.maximum_jobs = members[i].maximum_jobs;
+    options.workers = members[i].workers;
+    options.reserved = members[i].reserved;
+    if (!expect(try_blocking_options(&options), members[i].expected)) failed++;
+  }
+  const uint32_t patience[] = {0, 1, 1000, UINT32_MAX - 1, NOCTER_WAIT_NONE};
+  for (size_t i = 0; i < sizeof patience / sizeof *patience; i++) {
+    name_it("nocter_blocking_options", "wait_spins and wait_yields", patience[i]);
+    nocter_blocking_options options = NOCTER_BLOCKING_OPTIONS_INIT;
+    options.wait_spins = patience[i];
+    options.wait_yields = patience[i];
+    if (!expect(try_blocking_options(&options), NOCTER_OK)) failed++;
+  }
+  return failed;
+}
+
+struct workers_member {
+  uint32_t threads;
+  uint64_t stack_size;
+  const char *name;
+  nocter_status expected;
+};
+
+static size_t check_workers_members(void) {
+  const struct workers_member members[] = {
+      {0, 0, NULL, NOCTER_OK},
+      {1, 65536, "", NOCTER_OK},
+      {2, 65537, "a name of far more than fifteen bytes", NOCTER_OK},
+      {1, 1u << 20, "\xc3\xa4\xc3\xb6", NOCTER_OK},
+      {1025, 0, NULL, NOCTER_E_ARGUMENT},
+      {1u << 31, 0, NULL, NOCTER_E_ARGUMENT},
+      {UINT32_MAX, 0, NULL, NOCTER_E_ARGUMENT},
+      {1, 1, NULL, NOCTER_E_ARGUMENT},
+      {1, 4096, NULL, NOCTER_E_ARGUMENT},
+      {1, 65535, NULL, NOCTER_E_ARGUMENT},
+  };
+  size_t failed = 0;
+  for (size_t i = 0; i < sizeof members / sizeof *members; i++) {
+    name_it("nocter_workers_options", "members, row", i);
+    nocter_workers_options options = NOCTER_WORKERS_OPTIONS_INIT;
+    options.threads = members[i].threads;
+    options.stack_size = members[i].stack_size;
+    options.name = members[i].name;
+    if (!expect(try_workers_options(&options), members[i].expected)) failed++;
+  }
+  /* No machine has such a stack: refused as an argument or as memory, never rounded to a small one. */
+  const uint64_t absurd[] = {UINT64_MAX, UINT64_MAX - 4095, UINT64_C(1) << 63, UINT64_C(1) << 48};
+  for (size_t i = 0; i < sizeof absurd / sizeof *absurd; i++) {
+    name_it("nocter_workers_options", "stack of bytes", absurd[i]);
+    nocter_workers_options options = NOCTER_WORKERS_OPTIONS_INIT;
+    options.threads = 1;
+    options.stack_size = absurd[i];
+    const nocter_status status = try_workers_options(&options);
+    if (!expect(status, status == NOCTER_E_ARGUMENT ? NOCTER_E_ARGUMENT : NOCTER_E_MEMORY)) failed++;
+  }
+  return failed;
+}
+
+size_t check_structs(size_t *ran, char *current, size_t current_size) {
+  label = current;
+  label_size = current_size;
+  const size_t page = (size_t)sysconf(_SC_PAGESIZE);
+  unsigned char *pages = mmap(NULL, 3 * page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  REQUIRE(pages != MAP_FAILED);
+  REQUIRE(mprotect(pages + 2 * page, page, PROT_NONE) == 0);
+  page_end = pages + 2 * page;
+  nocter_blocking_options options = NOCTER_BLOCKING_OPTIONS_INIT;
+  REQUIRE(nocter_blocking_create(&options, &service) == NOCTER_OK);
+
+  alarm(60);
+  size_t failed = 0;
+  for (size_t i = 0; i < sizeof structs / sizeof *structs; i++) {
+    REQUIRE(structs[i].released[structs[i].released_count - 1] == structs[i].size);
+    failed += check_sizes(&structs[i]);
+    failed += check_longer(&structs[i]);
+    failed += check_init(&structs[i]);
+  }
+  failed += check_blocking_members();
+  failed += check_workers_members();
+  alarm(0);
+
+  REQUIRE(runs == 0);
+  nocter_blocking_destroy(service);
+  munmap(pages, 3 * page);
+  *ran = checks_ran;
+  return failed;
+}
