@@ -1,0 +1,75 @@
+"""Hand-offs of work with one owner at every moment, a bound, and no lost wake-up.
+
+    with nocter.Executor(max_workers=4, maximum_jobs=256) as executor:
+        print(executor.submit(pow, 2, 10).result())
+
+Executor runs callables; Blocking is the service below it, for those who claim and complete jobs themselves; Signal,
+Interrupt and EventFd are what the waits are made of. Whatever does not work out is an Error of a class by meaning.
+"""
+
+from ._blocking import Blocking, Completion, Counts, Epoch, JobId, JobState, RunningJob
+from ._errors import (
+    ArgumentError,
+    Closed,
+    Empty,
+    Error,
+    ForeignIdentity,
+    Forked,
+    InternalError,
+    Interrupted,
+    LimitError,
+    OutOfMemory,
+    Pending,
+    ReentrantError,
+    Saturated,
+    StateError,
+    Timeout,
+    UnknownIdentity,
+    WorkerLost,
+    WouldDeadlock,
+)
+from ._executor import Executor
+from ._ffi import ffi as _ffi
+from ._native import lib as _lib
+from ._native import library_path
+from ._waiting import EventFd, Interrupt, Signal
+
+__version__: str = _ffi.string(_lib.nocter_version()).decode("ascii")
+
+__all__ = [
+    "ArgumentError",
+    "Blocking",
+    "Closed",
+    "Completion",
+    "Counts",
+    "Empty",
+    "Epoch",
+    "Error",
+    "EventFd",
+    "Executor",
+    "ForeignIdentity",
+    "Forked",
+    "InternalError",
+    "Interrupt",
+    "Interrupted",
+    "JobId",
+    "JobState",
+    "LimitError",
+    "OutOfMemory",
+    "Pending",
+    "ReentrantError",
+    "RunningJob",
+    "Saturated",
+    "Signal",
+    "StateError",
+    "Timeout",
+    "UnknownIdentity",
+    "WorkerLost",
+    "WouldDeadlock",
+    "library_path",
+]
+
+# The public place of a name is here, whichever file it is written in.
+for _name in __all__:
+    if isinstance(globals()[_name], type):
+        globals()[_name].__module__ = __name__

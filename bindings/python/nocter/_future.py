@@ -1,0 +1,113 @@
+"""The future of an executor's job: a concurrent.futures.Future that makes its condition only when somebody needs one.
+
+The base class makes a condition for each future and takes it at each step, which costs more than the job's whole way
+through nocter. Here a future that is not waited for never has a condition. Who comes first is decided by one atomic
+dict operation: either the thread that ends the job (then whoever asks for the condition later finds the final state), or the
+thread that asks for the condition (then the end is told under it, exactly as the base class does).
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from concurrent.futures import Future
+from concurrent.futures._base import CANCELLED, CANCELLED_AND_NOTIFIED, FINISHED, LOGGER, PENDING
+from typing import Any, Callable, List, Optional, TypeVar
+
+T = TypeVar("T")
+_DONE = (FINISHED, CANCELLED, CANCELLED_AND_NOTIFIED)
+_ENDED_FIRST = object()
+
+
+class _LazyCondition:
+    """Makes the condition of a future at the first access; from then on the instance's own attribute is found."""
+
+    def __get__(self, future: Any, owner: Any = None) -> Any:
+        if future is None:
+            return self
+        condition = threading.Condition()
+        decided = future.__dict__.setdefault("_decided", condition)
+        if decided is _ENDED_FIRST:
+            while future._state != FINISHED:
+                time.sleep(0)  # the other thread is between its decision and the next two statements
+            decided = condition  # nobody will be told through it any more
+        return future.__dict__.setdefault("_condition", decided)
+
+
+class JobFuture(Future[T]):
+    """What Executor.submit() returns."""
+
+    _condition: Any = _LazyCondition()
+
+    def __init__(self, reclaim: Callable[[JobFuture[T]], bool], ticket: Any) -> None:
+        # All that Future.__init__ sets, but for the condition.
+        self._state: str = PENDING
+        self._result: Any = None
+        self._exception: Optional[BaseException] = None
+        self._waiters: List[Any] = []
+        self._done_callbacks: List[Callable[[Any], object]] = []
+        self._reclaim: Optional[Callable[[JobFuture[T]], bool]] = reclaim
+        self._ticket = ticket
+
+    def cancel(self) -> bool:
+        """Cancels the job if nobody has begun it."""
+        reclaim = self._reclaim
+        if self._state == PENDING and reclaim is not None and reclaim(self):
+            self.cancel_reclaimed()
+        return self.cancelled()
+
+    def cancel_reclaimed(self) -> None:
+        """For a job that nocter handed back: nobody else will ever run or end it."""
+        self._reclaim = None
+        super().cancel()
+        self.set_running_or_notify_cancel()
+
+    def cancelled(self) -> bool:
+        return self._state in (CANCELLED, CANCELLED_AND_NOTIFIED)
+
+    def done(self) -> bool:
+        return self._state in _DONE
+
+    def result(self, timeout: Optional[float] = None) -> Any:
+        if self._state == FINISHED and self._exception is None:
+            return self._result
+        return super().result(timeout)
+
+    def exception(self, timeout: Optional[float] = None) -> Optional[BaseException]:
+        if self._state == FINISHED:
+            return self._exception
+        return super().exception(timeout)
+
+    def add_done_callback(self, fn: Callable[[Any], object]) -> None:
+        self._done_callbacks.append(fn)
+        # Whoever pops it calls it: this thread when the future is done, the thread that ends it in all other cases.
+        if self._state in _DONE:
+            self._invoke_callbacks()
+
+    def finish(self, result: Any, exception: Optional[BaseException] = None) -> None:
+        """Ends a running job: what set_result() and set_exception() do, without a lock where nobody waits."""
+        self._reclaim = None
+        decided: Any = self.__dict__.setdefault("_decided", _ENDED_FIRST)
+        if decided is _ENDED_FIRST:
+            self._result, self._exception = result, exception
+            self._state = FINISHED
+        else:
+            with decided:
+                self._result, self._exception = result, exception
+                self._state = FINISHED
+                for waiter in self._waiters:
+                    (waiter.add_result if exception is None else waiter.add_exception)(self)
+                decided.notify_all()
+        if self._done_callbacks:
+            self._invoke_callbacks()
+
+    def _invoke_callbacks(self) -> None:
+        while self._done_callbacks:
+            try:
+                callback = self._done_callbacks.pop(0)
+            except IndexError:  # another thread was faster
+                return
+            try:
+                callback(self)
+            except Exception:
+                LOGGER.exception("exception calling callback for %r", self)
