@@ -24,12 +24,13 @@ use std::fmt;
 ///     loop {
 ///         let seen = signal.version();
 ///         if ready.load(Ordering::SeqCst) {
-///             break Ok(());
+///             break;
 ///         }
 ///         signal.wait(seen, &Wait::forever())?;
 ///     }
-/// })
-/// # as Result<(), nocter::Error>
+///     Ok::<(), nocter::Error>(())
+/// })?;
+/// # Ok::<(), nocter::Error>(())
 /// ```
 pub struct Signal {
     handle: base::Signal,
