@@ -83,7 +83,10 @@ asan_runtime() { printf 'env LD_PRELOAD=%s ASAN_OPTIONS=detect_leaks=0' "$(gcc -
 
 # ---- The steps ------------------------------------------------------------------------------------------------
 
-step_generated() { "$project/bindings/generate" --check; }
+step_generated() {
+  echo "BND-01: what is committed is what the command generates"
+  "$project/bindings/generate" --check
+}
 
 step_tidy() { "$project/tests/tidy"; }
 
