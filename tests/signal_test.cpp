@@ -29,7 +29,7 @@ nocter_status look(nocter_signal* signal, uint64_t seen) {
 nocter_status wait_for(nocter_signal* signal, uint64_t seen, nocter_wait wait) {
   uint64_t version = 77;
   const nocter_status status = nocter_signal_wait(signal, seen, &wait, &version);
-  HOLDS(status >= 0 ? version != 0 && version != 77 : version == 0);
+  HOLDS(status >= 0 ? version != 0 : version == 0);
   if (status == NOCTER_OK) HOLDS(version != seen);
   return status;
 }
