@@ -421,7 +421,7 @@ class signal {
 
  private:
   explicit signal(nocter_signal* native) noexcept : handle_(native) {}
-  static result<std::uint64_t> answered(nocter_status code, std::uint64_t version) {
+  static result<std::uint64_t> answered(nocter_status code, const std::uint64_t& version) {
     if (code != NOCTER_OK) return detail::refused<std::uint64_t>(code);
     return version;
   }

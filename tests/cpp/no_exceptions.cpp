@@ -1,0 +1,78 @@
+// The C++ layer in a program that has neither exceptions nor RTTI (BND-05). Boost.Test needs both, so this one checks by hand.
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <csignal>
+#include <cstdio>
+#include <cstdlib>
+#include <memory>
+#include <nocter.hpp>
+
+#ifdef __cpp_exceptions
+#error "this test is to be compiled with -fno-exceptions"
+#endif
+
+using namespace std::chrono_literals;
+using nocter::status;
+
+namespace {
+
+int checks = 0, failures = 0;
+
+void check(bool holds, const char* what) {
+  checks++;
+  if (holds) return;
+  failures++;
+  std::printf("failed: %s\n", what);
+}
+
+void jobs_go_through() {
+  auto created = nocter::blocking<int, long>::create({1, 1});
+  check(created.ok(), "a service is made");
+  auto& service = *created;
+  auto threads = service.serve([](std::unique_ptr<int> input, nocter::lent_completion<long>& guard) {
+    if (*input < 0) guard.drop();
+    return std::make_unique<long>(2L * *input);
+  });
+  check(threads.ok(), "threads are made");
+  auto id = service.submit(std::make_unique<int>(21), nocter::wait(10s));
+  check(id.ok(), "a job is accepted");
+  auto second = std::make_unique<int>(-1);
+  check(service.submit(std::move(second)).status() == status::saturated, "a second one is not");
+  check(second != nullptr && *second == -1, "and its input stays");
+  auto output = service.take(*id, 10s);
+  check(output.ok() && **output == 42, "the output comes back");
+  check(output.value() != nullptr, "value() is there too");
+  id = service.submit(std::move(second));
+  check(service.take(*id, 10s).status() == status::worker_lost, "a dropped guard is a lost worker");
+  auto again = service.take(*id, 10s);
+  check(again.status() == status::e_unknown && !again.message().empty(), "an error has a message");
+}
+
+void refusals_are_results() {
+  auto refused = nocter::blocking<int, int>::create({1, 2, nocter::notifier([] {}), {}});
+  check(!refused && refused.status() == status::e_argument, "workers may not outnumber the jobs");
+}
+
+// There is no other way to go on: the documentation says that it aborts.
+void value_of_nothing_aborts() {
+  const pid_t child = fork();
+  if (child == 0) {
+    auto signal = nocter::signal::create();
+    (void)signal->try_wait(signal->version()).value();
+    _exit(0);
+  }
+  int how = 0;
+  check(waitpid(child, &how, 0) == child && WIFSIGNALED(how) && WTERMSIG(how) == SIGABRT, "value() of nothing aborts");
+}
+
+}  // namespace
+
+int main() {
+  jobs_go_through();
+  refusals_are_results();
+  value_of_nothing_aborts();
+  std::printf("%d checks, %d failures\n", checks, failures);
+  return failures == 0 && checks == 11 ? EXIT_SUCCESS : EXIT_FAILURE;
+}
