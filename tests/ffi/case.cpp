@@ -38,6 +38,14 @@ void check_status(const char* file, int line, const char* what, int found, int e
   check_failed(file, line, what);
 }
 
+static long long monotonic_ms() {
+  using namespace std::chrono;
+  return duration_cast<milliseconds>(steady_clock::now().time_since_epoch()).count();
+}
+
+static constexpr char kLeaving[] = "leaving at ";
+void leaving() { std::fprintf(stderr, "%s%lld\n", kLeaving, monotonic_ms()); }
+
 void skip(const char* why) {
   std::fprintf(stderr, "skipped: %s\n", why);
   std::fflush(nullptr);
@@ -51,7 +59,7 @@ enum class Verdict { passed, failed, skipped };
 struct Ended {
   bool in_time;
   int status;
-  long elapsed_ms;
+  long long start_ms, end_ms;
   std::string said;
 };
 
@@ -79,7 +87,7 @@ std::string read_all(int descriptor) {
 
 Ended run_in_process(const Case& one) {
   const int output = memfd_create("output", MFD_CLOEXEC);
-  const auto start = std::chrono::steady_clock::now();
+  const long long start_ms = monotonic_ms();
   const pid_t child = fork();
   if (child == 0) become(one, output);
   const int handle = static_cast<int>(syscall(SYS_pidfd_open, child, 0));
@@ -88,12 +96,10 @@ Ended run_in_process(const Case& one) {
   do {
     ready = poll(&poll_for, 1, one.ending.limit_ms);
   } while (ready < 0 && errno == EINTR);
-  Ended ended{ready == 1, 0, 0, {}};
+  Ended ended{ready == 1, 0, start_ms, monotonic_ms(), {}};
   kill(-child, SIGKILL);  // also what the case left behind in its group
   waitpid(child, &ended.status, 0);
   close(handle);
-  ended.elapsed_ms = static_cast<long>(
-      std::chrono::duration_cast<std::chrono::milliseconds>(std::chrono::steady_clock::now() - start).count());
   ended.said = read_all(output);
   close(output);
   return ended;
@@ -112,6 +118,15 @@ Verdict judge(const Case& one, const Ended& ended) {
     std::printf("  ended with %s %d\n", WIFSIGNALED(ended.status) ? "signal" : "exit code",
                 WIFSIGNALED(ended.status) ? WTERMSIG(ended.status) : WEXITSTATUS(ended.status));
     return Verdict::failed;
+  }
+  if (one.ending.leaves_within_ms != 0) {
+    const size_t at = ended.said.find(kLeaving);
+    const long long took =
+        at == std::string::npos ? -1 : ended.end_ms - std::atoll(ended.said.c_str() + at + sizeof kLeaving - 1);
+    if (took < 0 || took > one.ending.leaves_within_ms) {
+      std::printf("  took %lld ms to leave\n", took);
+      return Verdict::failed;
+    }
   }
   for (const std::string& text : one.ending.says) {
     if (ended.said.find(text) != std::string::npos) continue;
@@ -133,7 +148,7 @@ int run_all(unsigned seed) {
     failed += verdict == Verdict::failed;
     skipped += verdict == Verdict::skipped;
     const char* const word = verdict == Verdict::passed ? "passed" : verdict == Verdict::failed ? "FAILED" : "SKIPPED";
-    std::printf("%s %s [%s] %ld ms\n", word, one.name, one.proves, ended.elapsed_ms);
+    std::printf("%s %s [%s] %lld ms\n", word, one.name, one.proves, ended.end_ms - ended.start_ms);
     if (verdict != Verdict::passed) std::printf("%s", ended.said.c_str());
   }
   std::printf("%zu cases, %d failed, %d skipped; seed %u\n", cases.size(), failed, skipped, seed);

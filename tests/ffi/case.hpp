@@ -27,6 +27,7 @@ struct Ending {
   std::vector<std::string> says{};   // what must stand on its standard error
   bool check = false;                // runs with NOCTER_CHECK=1
   int limit_ms = 10'000;
+  int leaves_within_ms = 0;          // of the moment it said leaving(); 0: not asked for
 };
 
 struct Case {
@@ -56,6 +57,9 @@ inline constexpr int kFailed = 99, kSkipped = 77;
 // Compares statuses and prints their names.
 void check_status(const char* file, int line, const char* what, int found, int expected);
 #define CHECK_STATUS(call, expected) check_status(__FILE__, __LINE__, #call, (call), (expected))
+
+// The case is about to end its process, and will be judged by how long that takes.
+void leaving();
 
 // Only for what the machine or a sanitizer makes impossible: the runner prints the reason.
 [[noreturn]] void skip(const char* why);

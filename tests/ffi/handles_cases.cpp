@@ -181,16 +181,23 @@ CASE(ffi_04_guards_outlive_their_service, "FFI-04 B-19") {
 
 CASE(ffi_04_the_interrupt_of_a_guard_dies_with_it, "FFI-04") {
   nocter_blocking* const of = service();
-  submit(of);
+  const nocter_job_id id = submit(of);
   nocter_completion* const completion = begin(claim(of));
   nocter_interrupt* const interrupt = nocter_completion_interrupt(completion);
   CHECK(interrupt != nullptr);
   nocter_interrupt_destroy(interrupt);  // not ours: left alone
-  nocter_interrupt_raise(interrupt);
+  CHECK(!nocter_interrupt_raised(interrupt));
+  nocter_job_state was;
+  CHECK_STATUS(nocter_blocking_cancel(of, id, &was, nullptr), NOCTER_OK);
+  CHECK(was == NOCTER_JOB_RUNNING);
   CHECK(nocter_interrupt_raised(interrupt));
   nocter_completion_drop(completion);
   CHECK(!nocter_interrupt_raised(interrupt));
   nocter_interrupt_raise(interrupt);
+  nocter_wait wait = within(0);
+  wait.interrupt = interrupt;
+  nocter_running_job* none;
+  CHECK_STATUS(nocter_blocking_claim(of, &wait, &none), NOCTER_E_ARGUMENT);
   nocter_blocking_destroy(of);
 }
 
