@@ -225,10 +225,15 @@ class RunningJob(Handle):
         return f"{self.id!r}"
 
 
+def _how_often(times: Optional[int]) -> int:
+    return 0 if times is None else times or int(lib.NOCTER_WAIT_NONE)
+
+
 class Blocking(Handle):
     """The service. `waiters` is woken after every transition a waiter can care about, `work` when there may be work.
 
-    Every timeout is in seconds: None waits for ever, zero does not wait.
+    Every timeout is in seconds: None waits for ever, zero does not wait. `wait_spins` and `wait_yields` say how often a wait
+    looks again before it yields its core, and yields before it sleeps: None is the library's default, 0 is never.
     """
 
     def __init__(
@@ -238,13 +243,16 @@ class Blocking(Handle):
         *,
         waiters: Optional[Notifiable] = None,
         work: Optional[Notifiable] = None,
+        wait_spins: Optional[int] = None,
+        wait_yields: Optional[int] = None,
     ) -> None:
         options, out = ffi.new("nocter_blocking_options *"), ffi.new("nocter_blocking **")
         lib.nocter_blocking_options_init(options, ffi.sizeof("nocter_blocking_options"))
         try:
             options.maximum_jobs, options.workers = maximum_jobs, workers
+            options.wait_spins, options.wait_yields = _how_often(wait_spins), _how_often(wait_yields)
         except OverflowError as problem:
-            raise ValueError(f"maximum_jobs and workers: {problem}") from None
+            raise ValueError(f"a number given to Blocking is out of range: {problem}") from None
         self._store = Store()
         # What is told must not be destroyed while it can be told, so nocter counts it as well as we do.
         notifiers = [given._notifier() if given else None for given in (waiters, work)]

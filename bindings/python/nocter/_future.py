@@ -12,7 +12,7 @@ import threading
 import time
 from concurrent.futures import Future
 from concurrent.futures._base import CANCELLED, CANCELLED_AND_NOTIFIED, FINISHED, LOGGER, PENDING
-from typing import Any, Callable, List, Optional, TypeVar
+from typing import Any, Callable, Optional, TypeVar
 
 T = TypeVar("T")
 _DONE = (FINISHED, CANCELLED, CANCELLED_AND_NOTIFIED)
@@ -34,19 +34,29 @@ class _LazyCondition:
         return future.__dict__.setdefault("_condition", decided)
 
 
+class _LazyList:
+    """A list that an object has from the first access on."""
+
+    def __set_name__(self, owner: Any, name: str) -> None:
+        self._name = name
+
+    def __get__(self, future: Any, owner: Any = None) -> Any:
+        return self if future is None else future.__dict__.setdefault(self._name, [])
+
+
 class JobFuture(Future[T]):
     """What Executor.submit() returns."""
 
+    # All that Future.__init__ sets, as it is when nothing has happened yet.
+    _state: str = PENDING
+    _result: Any = None
+    _exception: Optional[BaseException] = None
     _condition: Any = _LazyCondition()
+    _waiters: Any = _LazyList()
+    _done_callbacks: Any = _LazyList()
 
-    def __init__(self, reclaim: Callable[[JobFuture[T]], bool], ticket: Any) -> None:
-        # All that Future.__init__ sets, but for the condition.
-        self._state: str = PENDING
-        self._result: Any = None
-        self._exception: Optional[BaseException] = None
-        self._waiters: List[Any] = []
-        self._done_callbacks: List[Callable[[Any], object]] = []
-        self._reclaim: Optional[Callable[[JobFuture[T]], bool]] = reclaim
+    def __init__(self, reclaim: Optional[Callable[[JobFuture[T]], bool]], ticket: Any) -> None:
+        self._reclaim = reclaim
         self._ticket = ticket
 
     def cancel(self) -> bool:
@@ -79,7 +89,7 @@ class JobFuture(Future[T]):
         return super().exception(timeout)
 
     def add_done_callback(self, fn: Callable[[Any], object]) -> None:
-        self._done_callbacks.append(fn)
+        self.__dict__.setdefault("_done_callbacks", []).append(fn)
         # Whoever pops it calls it: this thread when the future is done, the thread that ends it in all other cases.
         if self._state in _DONE:
             self._invoke_callbacks()
@@ -87,7 +97,8 @@ class JobFuture(Future[T]):
     def finish(self, result: Any, exception: Optional[BaseException] = None) -> None:
         """Ends a running job: what set_result() and set_exception() do, without a lock where nobody waits."""
         self._reclaim = None
-        decided: Any = self.__dict__.setdefault("_decided", _ENDED_FIRST)
+        mine = self.__dict__
+        decided = mine.setdefault("_decided", _ENDED_FIRST)
         if decided is _ENDED_FIRST:
             self._result, self._exception = result, exception
             self._state = FINISHED
@@ -98,7 +109,7 @@ class JobFuture(Future[T]):
                 for waiter in self._waiters:
                     (waiter.add_result if exception is None else waiter.add_exception)(self)
                 decided.notify_all()
-        if self._done_callbacks:
+        if "_done_callbacks" in mine:
             self._invoke_callbacks()
 
     def _invoke_callbacks(self) -> None:

@@ -49,7 +49,7 @@ def _load() -> Tuple[Any, str]:
         try:
             library = ffi.dlopen(path)
             found = library.nocter_version_number()
-        except (OSError, AttributeError) as problem:
+        except (OSError, ffi.error) as problem:
             problems.append(f"{path}: {problem}")
             continue
         if not _fits(library.NOCTER_VERSION_NUMBER, found):
