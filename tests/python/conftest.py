@@ -6,6 +6,7 @@ import random
 import subprocess
 import sys
 import textwrap
+import threading
 import time
 
 import pytest
@@ -33,11 +34,22 @@ def pytest_collection_modifyitems(config, items):
 
 
 @pytest.fixture(autouse=True)
-def limit():
-    """A hang shows where it hangs, and ends the run."""
-    faulthandler.dump_traceback_later(LIMIT_SECONDS, exit=True)
+def limit(request):
+    """A hang shows where it hangs, and ends the run, also when it holds the interpreter lock."""
+
+    def end():
+        request.config.pluginmanager.getplugin("capturemanager").suspend_global_capture(in_=True)
+        print(f"{request.node.nodeid} hangs", file=sys.__stderr__, flush=True)
+        faulthandler.dump_traceback(file=sys.__stderr__, all_threads=True)
+        os._exit(3)
+
+    timer = threading.Timer(LIMIT_SECONDS, end)
+    timer.daemon = True
+    timer.start()
+    faulthandler.dump_traceback_later(LIMIT_SECONDS + 10, exit=True)
     yield
     faulthandler.cancel_dump_traceback_later()
+    timer.cancel()
 
 
 @pytest.fixture
