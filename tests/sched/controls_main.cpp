@@ -1,0 +1,3 @@
+#include "sched/program.hpp"
+
+int main(int argc, char** argv) { return sched::program(argc, argv, {}); }
