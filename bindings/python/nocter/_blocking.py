@@ -337,9 +337,10 @@ class Blocking(Handle):
     def shutdown(self) -> List[Tuple[JobState, Any]]:
         """Closes admission for good and returns what nobody runs: queued inputs, then completed outputs."""
         handed_back: List[Tuple[int, int]] = []
+        cast, number = ffi.cast, ffi.typeof("uintptr_t")
 
         def sink(_user: Any, was: int, owned: Any) -> None:
-            handed_back.append((was, int(ffi.cast("uintptr_t", owned.data))))
+            handed_back.append((was, int(cast(number, owned.data))))
 
         with self._store.lock:
             status = lib.nocter_blocking_shutdown(self.pointer, ffi.callback("nocter_blocking_sink", sink), ffi.NULL)

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 _OK, _EMPTY = lib.NOCTER_OK, lib.NOCTER_EMPTY
-_EXIT_SECONDS = 1.0
+_EXIT_SECONDS = 0.5
 
 
 class _JobId(ctypes.Structure):
@@ -133,9 +133,8 @@ def _work(crew: _Crew) -> None:
     """A thread of an executor: claims and runs jobs until the service is shut down."""
     service, values = crew.address, crew.values
     job, completion, slot = ctypes.c_void_p(), ctypes.c_void_p(), _Ticket()
-    job_out, completion_out, value = byref(job), byref(completion), byref(slot, _INPUT)
-    for_ever = byref(_Wait(lib.NOCTER_FOREVER))
-    future: Any = None
+    job_out, completion_out, input = byref(job), byref(completion), byref(slot, _INPUT)
+    nothing, for_ever = byref(_Ticket(), _INPUT), byref(_Wait(lib.NOCTER_FOREVER))
     try:
         while True:
             if _claim(service, None, job_out) != _OK:
@@ -143,7 +142,7 @@ def _work(crew: _Crew) -> None:
                     crew.close_when_idle()
                 if _wait_and_claim(service, for_ever, job_out) != _OK:
                     return  # shut down, or this is a forked child
-            _begin(job, value, completion_out)
+            _begin(job, input, completion_out)
             token = slot.token
             future, function, arguments, keywords = values[token]
             future._state = RUNNING
@@ -151,20 +150,29 @@ def _work(crew: _Crew) -> None:
                 result, exception = function(*arguments, **keywords), None
             except BaseException as problem:
                 result, exception = None, problem
-            # The slot is free before the result is seen: who sees it can submit again at once. An abandoned job (its
+            # The place is free before the result is seen: who sees it can submit again at once. An abandoned job (its
             # executor was shut down) has nothing to be taken, its future gets the result all the same.
-            slot.token = 0
-            _complete(completion, value)
-            completion.value = None
-            _take(service, future._ticket.id, None, value)
+            _complete(completion, nothing)
+            _take(service, future._ticket.id, None, nothing)
+            job.value = None
             del values[token]
             future.finish(result, exception)
             # Nothing of the job outlives it here, nor the cycle of an exception, its traceback and this frame.
             future = function = arguments = keywords = result = exception = None
     finally:
-        if completion.value:
-            lib.nocter_completion_drop(ffi.cast("nocter_completion *", completion.value))
-            future.finish(None, WorkerLost(lib.NOCTER_WORKER_LOST, "the thread that ran the job was ended"))
+        if job.value:
+            _lose(crew, job, completion, slot)
+
+
+def _lose(crew: _Crew, job: Any, completion: Any, slot: Any) -> None:
+    """For a thread that is ended, by an exception thrown into it, between a claim and the end of that job."""
+    begun_now, given = ctypes.c_void_p(), _Ticket()
+    if _begin(job, byref(given, _INPUT), byref(begun_now)) == _OK:
+        completion, slot = begun_now, given
+    lib.nocter_completion_drop(ffi.cast("nocter_completion *", completion.value))
+    future = crew.values.pop(slot.token)[0]
+    _take(crew.address, future._ticket.id, None, byref(given, _INPUT))
+    future.finish(None, WorkerLost(lib.NOCTER_WORKER_LOST, "the thread that ran the job was ended"))
 
 
 class Executor(BaseExecutor):

@@ -28,7 +28,7 @@ class _LazyCondition:
         condition = threading.Condition()
         decided = future.__dict__.setdefault("_decided", condition)
         if decided is _ENDED_FIRST:
-            while future._state != FINISHED:
+            while future._state not in _DONE:
                 time.sleep(0)  # the other thread is between its decision and the next two statements
             decided = condition  # nobody will be told through it any more
         return future.__dict__.setdefault("_condition", decided)
@@ -69,8 +69,14 @@ class JobFuture(Future[T]):
     def cancel_reclaimed(self) -> None:
         """For a job that nocter handed back: nobody else will ever run or end it."""
         self._reclaim = None
-        super().cancel()
-        self.set_running_or_notify_cancel()
+        mine = self.__dict__
+        if mine.setdefault("_decided", _ENDED_FIRST) is _ENDED_FIRST:
+            self._state = CANCELLED_AND_NOTIFIED
+            if "_done_callbacks" in mine:
+                self._invoke_callbacks()
+        else:
+            super().cancel()
+            self.set_running_or_notify_cancel()
 
     def cancelled(self) -> bool:
         return self._state in (CANCELLED, CANCELLED_AND_NOTIFIED)

@@ -1,0 +1,345 @@
+"""What needs a process of its own: Ctrl-C in every wait, every way out of the interpreter, fork."""
+
+import signal
+import time
+
+import pytest
+
+INTERRUPTED = {
+    "signal": "signal = nocter.Signal(); wait = lambda: signal.wait(signal.version)",
+    "signal_with_interrupt": """
+        signal, interrupt = nocter.Signal(), nocter.Interrupt()
+        wait = lambda: signal.wait(signal.version, interrupt=interrupt)""",
+    "signal_with_timeout": "signal = nocter.Signal(); wait = lambda: signal.wait(signal.version, timeout=30)",
+    "claim": "wait = nocter.Blocking().claim",
+    "take_queued": "service = nocter.Blocking(); job = service.submit(1); wait = lambda: service.take(job)",
+    "take_running": """
+        service = nocter.Blocking()
+        job, guard = service.submit(1), service.claim()
+        wait = lambda: service.take(job)""",
+    "wait_epoch": "service = nocter.Blocking(); wait = lambda: service.wait_epoch(service.epoch())",
+    "drained": """
+        service = nocter.Blocking()
+        service.submit(1)
+        guard = service.claim()
+        service.shutdown()
+        wait = service.drained""",
+    "future": "executor = nocter.Executor(1); wait = executor.submit(time.sleep, 30).result",
+    "saturated_submit": """
+        executor = nocter.Executor(1, maximum_jobs=1)
+        executor.submit(time.sleep, 30)
+        wait = lambda: executor.submit(int)""",
+    "shutdown": """
+        executor = nocter.Executor(1)
+        executor.submit(time.sleep, 30)
+        wait = executor.shutdown""",
+    "map": "executor = nocter.Executor(1, maximum_jobs=2); wait = lambda: list(executor.map(time.sleep, [30] * 9))",
+}
+
+
+@pytest.mark.parametrize("kind", sorted(INTERRUPTED))
+def test_bnd_03_ctrl_c_ends_every_wait(kind, python):
+    program = f"""
+import time, nocter, textwrap
+exec(textwrap.dedent({INTERRUPTED[kind]!r}))
+print("ready", flush=True)
+try:
+    wait()
+except KeyboardInterrupt:
+    print(time.monotonic(), flush=True)
+"""
+    process = python(program, start_only=True)
+    try:
+        assert process.stdout.readline() == "ready\n"
+        time.sleep(0.15)  # long enough for the wait to be asleep, well within its first slice
+        sent = time.monotonic()
+        process.send_signal(signal.SIGINT)
+        out, err = process.communicate(timeout=20)
+    finally:
+        process.kill()
+    assert process.returncode == 0, err
+    assert float(out) - sent < 1.0
+
+
+def test_gen_07_a_handler_that_returns_does_not_end_a_wait(python):
+    process = python(
+        """
+        import os, signal, threading, time, nocter
+        calls = []
+        signal.signal(signal.SIGUSR1, lambda *_: calls.append(1))
+        threading.Timer(0.1, os.kill, (os.getpid(), signal.SIGUSR1)).start()
+        started = time.monotonic()
+        try:
+            nocter.Blocking().claim(timeout=0.5)
+        except nocter.Timeout:
+            print(calls, time.monotonic() - started >= 0.5)
+        """
+    )
+    assert (process.returncode, process.out) == (0, "[1] True\n"), process.err
+
+
+def test_bnd_03_an_interrupt_raised_in_a_signal_handler_ends_the_wait(python):
+    process = python(
+        """
+        import os, signal, threading, nocter
+        interrupt = nocter.Interrupt()
+        signal.signal(signal.SIGUSR1, lambda *_: interrupt.raise_())
+        threading.Timer(0.1, os.kill, (os.getpid(), signal.SIGUSR1)).start()
+        try:
+            nocter.Blocking().claim(interrupt=interrupt)
+        except nocter.Interrupted as problem:
+            print(problem.status)
+        """
+    )
+    assert (process.returncode, process.out) == (0, "7\n"), process.err
+
+
+def test_bnd_03_a_handler_may_use_the_executor_that_it_interrupts(python):
+    """The handler runs between any two steps of submit() in the same thread, and submits and cancels by itself."""
+    process = python(
+        """
+        import signal, nocter
+        with nocter.Executor(2, maximum_jobs=100_000) as executor:
+            inner = []
+            def handler(*_):
+                inner.append((len(inner), executor.submit(int, len(inner))))
+                executor.submit(int).cancel()
+            signal.signal(signal.SIGALRM, handler)
+            signal.setitimer(signal.ITIMER_REAL, 0.0005, 0.0005)
+            outer = [executor.submit(int, number) for number in range(30_000)]
+            signal.setitimer(signal.ITIMER_REAL, 0)
+            assert [future.result(20) for future in outer] == list(range(30_000))
+            assert all(future.result(20) == number for number, future in inner)
+        print(len(inner) > 10)
+        """
+    )
+    assert (process.returncode, process.out) == (0, "True\n"), process.err
+
+
+STATES = {
+    "idle": "executor.submit(int).result()",
+    "busy_in_sleep": "[executor.submit(time.sleep, 60) for _ in range(2)]; time.sleep(0.05)",
+    "busy_in_python": """
+def spin():
+    while True:
+        pass
+[executor.submit(spin) for _ in range(2)]""",
+    "busy_with_many": "[executor.submit(int) for _ in range(500)]",
+    "busy_in_nocter": "[executor.submit(nocter.Blocking().claim) for _ in range(2)]; time.sleep(0.05)",
+    "claiming_threads": """
+service = nocter.Blocking()
+[threading.Thread(target=service.claim, daemon=True).start() for _ in range(3)]
+time.sleep(0.05)""",
+    "a_thread_waits": """
+executor.submit(time.sleep, 60)
+executor.submit(time.sleep, 60)
+queued = executor.submit(int)
+threading.Thread(target=lambda: queued.exception if queued.cancelled() else queued.done() or wait_for(queued)).start()""",
+    "never_shut_down": "kept = [nocter.Executor(2) for _ in range(5)]; [each.submit(int) for each in kept]",
+}
+ENDS = {
+    "end": ("", 0),
+    "exit": ("sys.exit(3)", 3),
+    "exception": ("1 // 0", 1),
+    "sigint": ("os.kill(os.getpid(), signal.SIGINT); time.sleep(20)", -signal.SIGINT),
+}
+
+
+@pytest.mark.parametrize("end", sorted(ENDS))
+@pytest.mark.parametrize("state", sorted(STATES))
+def test_ffi_10_leaving_the_interpreter(state, end, python):
+    statement, status = ENDS[end]
+    program = f"""
+import concurrent.futures, os, signal, sys, threading, time, nocter
+def wait_for(future):
+    try:
+        future.result()
+    except concurrent.futures.CancelledError:
+        pass
+executor = nocter.Executor(2)
+{STATES[state]}
+print(time.monotonic(), flush=True)
+{statement}
+"""
+    process = python(program)
+    assert process.returncode == status, process.err
+    assert time.monotonic() - float(process.out) < 2.0
+    for word in ("Fatal", "terminate called", "Segmentation", "core dumped"):
+        assert word not in process.err
+
+
+@pytest.mark.parametrize("job", ["int", "time.sleep, 60"])
+def test_ffi_10_leaving_with_100000_jobs_in_flight(job, python):
+    process = python(
+        f"""
+        import time, nocter
+        executor = nocter.Executor(2, maximum_jobs=100_000)
+        executor.submit(time.sleep, 60), executor.submit(time.sleep, 60)
+        futures = [executor.submit({job}) for _ in range(99_998)]
+        assert executor.count().admitted == 100_000
+        print(time.monotonic(), flush=True)
+        """
+    )
+    assert process.returncode == 0, process.err
+    assert time.monotonic() - float(process.out) < 5.0
+    assert process.err == ""
+
+
+def test_ffi_10_at_exit_queued_jobs_are_cancelled_and_running_ones_may_end(python):
+    process = python(
+        """
+        import atexit, time, nocter
+        executor = nocter.Executor(1)
+        running, queued = executor.submit(time.sleep, 0.2), executor.submit(print, "never")
+        atexit.register(lambda: print(running.done(), running.cancelled(), queued.cancelled()))
+        time.sleep(0.05)
+        """
+    )
+    assert (process.returncode, process.out) == (0, "True False True\n"), process.err
+
+
+def test_ffi_17_os_exit_with_busy_workers(python):
+    process = python(
+        """
+        import os, time, nocter
+        executor = nocter.Executor(4)
+        futures = [executor.submit(time.sleep, 60) for _ in range(100)]
+        print(time.monotonic(), flush=True)
+        os._exit(5)
+        """
+    )
+    assert process.returncode == 5 and time.monotonic() - float(process.out) < 1.5
+
+
+def test_ffi_11_every_call_of_a_forked_child_says_so(python):
+    process = python(
+        """
+        import gc, os, threading, nocter
+
+        def refuses(call, *arguments):
+            try:
+                call(*arguments)
+            except nocter.Forked as problem:
+                assert problem.status == -13, problem.status
+                return
+            raise AssertionError(f"{call} worked in the child")
+
+        signal, eventfd = nocter.Signal(), nocter.EventFd()
+        service = nocter.Blocking(maximum_jobs=4, workers=2, waiters=eventfd)
+        job, other = service.submit(1), service.submit(2)
+        epoch, running = service.epoch(), service.claim()
+        completion = service.claim().begin()[1]
+        executor = nocter.Executor(1)
+        gate = threading.Event()
+        futures = [executor.submit(gate.wait, 30), executor.submit(int, 5)]
+        version = signal.version
+        child = os.fork()
+        if child == 0:
+            refuses(service.submit, 3)
+            refuses(service.claim, 0)
+            refuses(service.take, job, 0)
+            refuses(service.query, job)
+            refuses(service.cancel, job)
+            refuses(service.completed)
+            refuses(service.epoch)
+            refuses(service.wait_epoch, epoch, 0)
+            refuses(service.shutdown)
+            refuses(service.drained, 0)
+            refuses(service.count)
+            refuses(running.begin)
+            refuses(completion.complete, 1)
+            refuses(signal.publish)
+            refuses(signal.wait, version, 0)
+            refuses(executor.submit, int)
+            refuses(executor.count)
+            refuses(executor.shutdown)
+            assert signal.version == 0 and eventfd.fileno() == -1
+            assert "NOCTER_E_FORKED" in repr(service), repr(service)
+            for future in futures:
+                refuses(future.result, 5)
+                assert not future.cancel()
+            for handle in (service, signal, eventfd, running, completion):
+                handle.close()
+                assert handle.closed
+            del service, running, completion, executor
+            gc.collect()
+            with nocter.Executor(2) as fresh:
+                assert fresh.submit(pow, 2, 8).result(10) == 256
+            with nocter.Blocking() as fresh, nocter.Signal() as also:
+                again = fresh.submit("x")
+                value, guard = fresh.claim().begin()
+                guard.complete(value * 2)
+                assert fresh.take(again) == "xx" and also.publish() > 1
+            print("child", flush=True)
+            raise SystemExit
+        assert os.waitpid(child, 0)[1] == 0
+        gate.set()
+        assert [future.result(10) for future in futures] == [True, 5]
+        completion.complete("out")
+        running.close()
+        assert service.take(other) == "out"
+        executor.shutdown()
+        print("parent")
+        """
+    )
+    assert (process.returncode, process.out) == (0, "child\nparent\n"), process.err
+
+
+def test_ffi_11_multiprocessing_with_fork_while_all_is_busy(python):
+    """Locks are held by other threads at the moment of the fork; the child must not wait for them."""
+    process = python(
+        """
+        import multiprocessing, sys, threading, nocter
+        sys.setswitchinterval(1e-5)
+        executor, service, stop = nocter.Executor(2, maximum_jobs=64), nocter.Blocking(), threading.Event()
+
+        def submitter():
+            while not stop.is_set():
+                executor.submit(int).cancel()
+                job = service.submit(1)
+                service.cancel(job)
+
+        def child():
+            for call in (lambda: executor.submit(int), lambda: service.submit(1), service.shutdown, executor.shutdown):
+                try:
+                    call()
+                except nocter.Forked:
+                    continue
+                raise SystemExit(7)
+            with nocter.Executor(2) as fresh:
+                assert list(fresh.map(abs, [-1, -2])) == [1, 2]
+
+        threads = [threading.Thread(target=submitter) for _ in range(3)]
+        for thread in threads:
+            thread.start()
+        context = multiprocessing.get_context("fork")
+        for _ in range(25):
+            process = context.Process(target=child)
+            process.start()
+            process.join(20)
+            assert process.exitcode == 0, process.exitcode
+        stop.set()
+        for thread in threads:
+            thread.join()
+        executor.shutdown()
+        print(executor.count().admitted, service.count().admitted)
+        """,
+        timeout=50,
+    )
+    assert (process.returncode, process.out) == (0, "0 0\n"), process.err
+
+
+def test_ffi_11_a_job_may_fork(python):
+    process = python(
+        """
+        import os, nocter
+        def fork():
+            child = os.fork()
+            if child == 0:
+                os._exit(9)
+            return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+        with nocter.Executor(2) as executor:
+            print([future.result(10) for future in [executor.submit(fork) for _ in range(4)]])
+        """
+    )
+    assert (process.returncode, process.out) == (0, "[9, 9, 9, 9]\n"), process.err
