@@ -186,11 +186,10 @@ BOOST_AUTO_TEST_CASE(blk_14_the_stack_is_as_large_as_asked_for, *label("BLK-14")
     return size;
   };
   nocter_workers_options options = NOCTER_WORKERS_OPTIONS_INIT;
-  for (const uint64_t size : {uint64_t{256} << 10, uint64_t{4} << 20}) {
+  // More than the default, so that it is seen; the C library may hand out a larger one that it has left.
+  for (const uint64_t size : {uint64_t{16} << 20, uint64_t{33} << 20}) {
     options.stack_size = size;
-    const size_t real = on_a_worker(options, stack_of_this_thread);
-    BOOST_CHECK_GE(real, size);
-    BOOST_CHECK_LE(real, size + (64 << 10));
+    BOOST_CHECK_GE(on_a_worker(options, stack_of_this_thread), size);
   }
   Service service;
   for (const uint64_t size : {1, 4096, 65535}) {
