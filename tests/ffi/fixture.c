@@ -94,6 +94,7 @@ static void make_jobs(struct fixture *fixture) {
 
 static void make_dead(struct fixture *fixture) {
   nocter_blocking *service = make_service(fixture);
+  fixture->grave = make_service(fixture);
   nocter_running_job *job = NULL;
   nocter_workers *workers = NULL;
   nocter_signal *signal = NULL;
@@ -101,10 +102,10 @@ static void make_dead(struct fixture *fixture) {
   nocter_eventfd *eventfd = NULL;
   REQUIRE(nocter_blocking_serve(service, run_served, fixture, &fixture->workers_options, &workers) == NOCTER_OK);
   nocter_workers_destroy(workers);
-  (void)submit(fixture, service);
-  nocter_completion *completion = claim_and_begin(service);
-  (void)submit(fixture, service);
-  REQUIRE(nocter_blocking_claim(service, NULL, &job) == NOCTER_OK);
+  (void)submit(fixture, fixture->grave);
+  nocter_completion *completion = claim_and_begin(fixture->grave);
+  (void)submit(fixture, fixture->grave);
+  REQUIRE(nocter_blocking_claim(fixture->grave, NULL, &job) == NOCTER_OK);
   REQUIRE(nocter_signal_create(&signal) == NOCTER_OK);
   REQUIRE(nocter_interrupt_create(&interrupt) == NOCTER_OK);
   REQUIRE(nocter_eventfd_create(&eventfd) == NOCTER_OK);
@@ -152,6 +153,7 @@ bool fixture_end(struct fixture *fixture) {
   nocter_blocking_destroy(fixture->other);
   nocter_blocking_destroy(fixture->shut);
   nocter_blocking_destroy(fixture->served);
+  nocter_blocking_destroy(fixture->grave);
   nocter_signal_destroy(fixture->signal);
   nocter_interrupt_destroy(fixture->interrupt);
   nocter_eventfd_destroy(fixture->eventfd);

@@ -19,6 +19,7 @@ struct fixture {
   nocter_blocking *other;    /* the same number of jobs, all queued */
   nocter_blocking *shut;     /* shut down, empty */
   nocter_blocking *served;   /* empty, served by `workers` */
+  nocter_blocking *grave;    /* empty; the guards that are gone were its: their memory is a service's */
   nocter_workers *workers;
   nocter_running_job *running;
   nocter_completion *completion;

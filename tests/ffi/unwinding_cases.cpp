@@ -180,7 +180,11 @@ CASE(ffi_07_thread_exit_in_a_start_hook, "FFI-07 RSC-02") {
   check_all_dropped();
 }
 
+// AddressSanitizer does not clear the marks of the frames that a cancellation unwinds, and then trips over them itself.
+constexpr const char* kNoCancellation = "AddressSanitizer 12 reports its own clean-up when a thread is cancelled";
+
 CASE(ffi_07_cancellation_in_a_wake, "FFI-07") {
+  if (kAddressSanitizer) skip(kNoCancellation);
   static std::atomic<bool> inside{false};
   const auto wait_to_be_cancelled = [](void*) {
     inside = true;
@@ -197,7 +201,8 @@ CASE(ffi_07_cancellation_in_a_wake, "FFI-07") {
         }, completion) == 0);
   eventually([&] { return inside.load(); });
   // Nobody is held up by the thread that is inside.
-  CHECK_STATUS(nocter_blocking_query(of, id, new nocter_job_state), NOCTER_OK);
+  nocter_job_state state;
+  CHECK_STATUS(nocter_blocking_query(of, id, &state), NOCTER_OK);
   pthread_cancel(thread);
   void* result = nullptr;
   pthread_join(thread, &result);
@@ -208,6 +213,7 @@ CASE(ffi_07_cancellation_in_a_wake, "FFI-07") {
 }
 
 CASE(ffi_07_cancellation_during_a_wait, "FFI-07") {
+  if (kAddressSanitizer) skip(kNoCancellation);
   nocter_blocking* const of = service(8, 4);
   pthread_t thread;
   static std::atomic<bool> waiting{false};
