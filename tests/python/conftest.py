@@ -15,7 +15,8 @@ LIMIT_SECONDS = 60
 
 
 def pytest_addoption(parser):
-    parser.addoption("--seed", type=int, default=None, help="the order of the tests and the random choices in them")
+    given = os.environ.get("NOCTER_SEED") or None
+    parser.addoption("--seed", type=int, default=given, help="the order of the tests and the random choices in them")
 
 
 def pytest_configure(config):

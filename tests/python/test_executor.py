@@ -167,7 +167,7 @@ def test_blk_14_done_callbacks_keep_their_order_and_their_errors_are_logged(gate
 
 def test_blk_14_the_lazy_future_has_what_the_base_class_has():
     """The future sets what Future.__init__ sets in its own way: nothing may be missing in any version of Python."""
-    ours = JobFuture(None, None)
+    ours = JobFuture()
     for name in vars(Future()):
         assert hasattr(ours, name), name
     assert type(ours._condition) is type(Future()._condition) and ours._condition is ours._condition
@@ -176,7 +176,7 @@ def test_blk_14_the_lazy_future_has_what_the_base_class_has():
     assert ours.result() == 3
     with pytest.raises(concurrent.futures.InvalidStateError):
         ours.set_result(4)
-    failed = JobFuture(None, None)
+    failed = JobFuture()
     failed.set_exception(KeyError(1))
     with pytest.raises(KeyError):
         failed.result()

@@ -12,12 +12,12 @@ import threading
 import weakref
 from dataclasses import dataclass, fields
 from itertools import count as count_up
-from typing import Any, Dict, List, Optional, Tuple
+from typing import Any, Dict, List, Optional, Tuple, Type
 
 from ._errors import Forked, Saturated, check, error
 from ._ffi import ffi
 from ._native import Handle, lib
-from ._waiting import Interrupt, Notifiable, wait_until_done
+from ._waiting import EventFd, Interrupt, Notifiable, Signal, wait_until_done
 
 
 class _Identity:
@@ -53,6 +53,12 @@ class Epoch(_Identity):
 
     __slots__ = ()
     _equal = lib.nocter_epoch_equal
+
+
+def _raw(identity: _Identity, kind: Type[_Identity]) -> Tuple[int, int]:
+    if not isinstance(identity, kind):
+        raise TypeError(f"a nocter.{kind.__name__} is needed, not {identity!r}")
+    return identity._raw
 
 
 class JobState(enum.IntEnum):
@@ -255,7 +261,10 @@ class Blocking(Handle):
             raise ValueError(f"a number given to Blocking is out of range: {problem}") from None
         self._store = Store()
         # What is told must not be destroyed while it can be told, so nocter counts it as well as we do.
-        notifiers = [given._notifier() if given else None for given in (waiters, work)]
+        for given in (waiters, work):
+            if given is not None and not isinstance(given, (EventFd, Signal)):
+                raise TypeError(f"a nocter.EventFd or a nocter.Signal is needed, not {given!r}")
+        notifiers = [None if given is None else given._notifier() for given in (waiters, work)]
         if notifiers[0] is not None:
             options.waiters = notifiers[0]
         if notifiers[1] is not None:
@@ -290,14 +299,14 @@ class Blocking(Handle):
 
     def take(self, job: JobId, timeout: Optional[float] = None, interrupt: Optional[Interrupt] = None) -> Any:
         """What came out of a job. Pending, Timeout and Interrupted leave it to be taken later, all else consumes it."""
-        pointer, owned = self.pointer, ffi.new("nocter_owned *")
-        check(wait_until_done(lambda wait: lib.nocter_blocking_take(pointer, job._raw, wait, owned), timeout, interrupt))
+        pointer, id, owned = self.pointer, _raw(job, JobId), ffi.new("nocter_owned *")
+        check(wait_until_done(lambda wait: lib.nocter_blocking_take(pointer, id, wait, owned), timeout, interrupt))
         return self._store.take(owned)
 
     def query(self, job: JobId) -> JobState:
         """Where a job is. Changes nothing."""
         out = ffi.new("nocter_job_state *")
-        check(lib.nocter_blocking_query(self.pointer, job._raw, out))
+        check(lib.nocter_blocking_query(self.pointer, _raw(job, JobId), out))
         return JobState(out[0])
 
     def completed(self, capacity: int = 256) -> List[JobId]:
@@ -310,9 +319,9 @@ class Blocking(Handle):
 
     def cancel(self, job: JobId) -> Tuple[JobState, Any]:
         """Ends the interest in a job. The state it was in, with its input (QUEUED) or output (COMPLETED), else None."""
-        was, owned = ffi.new("nocter_job_state *"), ffi.new("nocter_owned *")
+        id, was, owned = _raw(job, JobId), ffi.new("nocter_job_state *"), ffi.new("nocter_owned *")
         with self._store.lock:
-            status = lib.nocter_blocking_cancel(self.pointer, job._raw, was, owned)
+            status = lib.nocter_blocking_cancel(self.pointer, id, was, owned)
         check(status)
         return JobState(was[0]), self._store.take(owned)
 
@@ -326,11 +335,9 @@ class Blocking(Handle):
         self, later_than: Epoch, timeout: Optional[float] = None, interrupt: Optional[Interrupt] = None
     ) -> Epoch:
         """Waits until an occupied slot became free after that moment, and returns the epoch now."""
-        pointer, out = self.pointer, ffi.new("nocter_epoch *")
+        pointer, seen, out = self.pointer, _raw(later_than, Epoch), ffi.new("nocter_epoch *")
         check(
-            wait_until_done(
-                lambda wait: lib.nocter_blocking_wait_epoch(pointer, later_than._raw, wait, out), timeout, interrupt
-            )
+            wait_until_done(lambda wait: lib.nocter_blocking_wait_epoch(pointer, seen, wait, out), timeout, interrupt)
         )
         return Epoch(out)
 

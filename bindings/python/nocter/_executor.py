@@ -32,7 +32,8 @@ if TYPE_CHECKING:
     P = ParamSpec("P")
 T = TypeVar("T")
 
-_OK, _EMPTY = lib.NOCTER_OK, lib.NOCTER_EMPTY
+_OK = lib.NOCTER_OK
+_new_future: Any = JobFuture.__new__
 _EXIT_SECONDS = 0.5
 
 
@@ -78,7 +79,8 @@ class _Crew:
 
     def __init__(self, maximum_jobs: int, workers: int) -> None:
         self.service = Blocking(maximum_jobs, workers)
-        self.address = ctypes.c_void_p(int(ffi.cast("uintptr_t", self.service.pointer)))
+        # The pointer as an argument that is made once.
+        self.address = byref(ctypes.c_char.from_address(int(ffi.cast("uintptr_t", self.service.pointer))))
         self.values = self.service._store.values
         self.next_token = self.service._store.next_token
         self.epoch = byref(_JobId())  # of no interest where a job is accepted
@@ -147,7 +149,8 @@ def _work(crew: _Crew) -> None:
             future, function, arguments, keywords = values[token]
             future._state = RUNNING
             try:
-                result, exception = function(*arguments, **keywords), None
+                result = function(*arguments, **keywords) if keywords else function(*arguments)
+                exception = None
             except BaseException as problem:
                 result, exception = None, problem
             # The place is free before the result is seen: who sees it can submit again at once. An abandoned job (its
@@ -207,8 +210,9 @@ class Executor(BaseExecutor):
         crew = self._crew
         epoch = None
         while True:
-            ticket = _Ticket()
-            future: JobFuture[T] = JobFuture(crew.reclaim, ticket)
+            future: JobFuture[T] = _new_future(JobFuture)
+            future._crew = crew
+            future._ticket = ticket = _Ticket()
             with crew.lock:
                 if crew.closing:
                     raise Closed(lib.NOCTER_CLOSED, "cannot schedule new futures after shutdown")

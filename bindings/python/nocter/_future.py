@@ -55,20 +55,23 @@ class JobFuture(Future[T]):
     _waiters: Any = _LazyList()
     _done_callbacks: Any = _LazyList()
 
-    def __init__(self, reclaim: Optional[Callable[[JobFuture[T]], bool]], ticket: Any) -> None:
-        self._reclaim = reclaim
-        self._ticket = ticket
+    # Whom to ask for the job back, as long as it has not ended; and what nocter knows it by.
+    _crew: Any = None
+    _ticket: Any = None
+
+    def __init__(self) -> None:
+        """Nothing: an executor does not even call it."""
 
     def cancel(self) -> bool:
         """Cancels the job if nobody has begun it."""
-        reclaim = self._reclaim
-        if self._state == PENDING and reclaim is not None and reclaim(self):
+        crew = self._crew
+        if self._state == PENDING and crew is not None and crew.reclaim(self):
             self.cancel_reclaimed()
         return self.cancelled()
 
     def cancel_reclaimed(self) -> None:
         """For a job that nocter handed back: nobody else will ever run or end it."""
-        self._reclaim = None
+        self._crew = None
         mine = self.__dict__
         if mine.setdefault("_decided", _ENDED_FIRST) is _ENDED_FIRST:
             self._state = CANCELLED_AND_NOTIFIED
@@ -102,7 +105,7 @@ class JobFuture(Future[T]):
 
     def finish(self, result: Any, exception: Optional[BaseException] = None) -> None:
         """Ends a running job: what set_result() and set_exception() do, without a lock where nobody waits."""
-        self._reclaim = None
+        self._crew = None
         mine = self.__dict__
         decided = mine.setdefault("_decided", _ENDED_FIRST)
         if decided is _ENDED_FIRST:

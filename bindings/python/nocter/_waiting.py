@@ -45,6 +45,8 @@ def wait_until_done(
     A timeout of zero or less does not wait, None waits for ever. A signal ends a slice; Python then runs its handlers,
     and the next slice begins unless one of them raised (as the one of Ctrl-C does).
     """
+    if interrupt is not None and not isinstance(interrupt, Interrupt):
+        raise TypeError(f"a nocter.Interrupt is needed, not {interrupt!r}")
     carried = ffi.NULL if interrupt is None else interrupt.pointer  # holds the interrupt for as long as the wait lasts
     if timeout is not None:
         if math.isnan(timeout):
