@@ -52,6 +52,10 @@ void skip(const char* why) {
   _Exit(kSkipped);
 }
 
+// ThreadSanitizer would otherwise end a child that starts threads, which is what some cases are about.
+extern "C" const char* __tsan_default_options();
+extern "C" const char* __tsan_default_options() { return "die_after_fork=0"; }
+
 namespace {
 
 enum class Verdict { passed, failed, skipped };
@@ -138,6 +142,7 @@ Verdict judge(const Case& one, const Ended& ended) {
 
 int run_all(unsigned seed) {
   std::vector<Case> cases = all_cases();
+  std::printf("Running %zu test cases...\n", cases.size());
   std::mt19937 random(seed);
   std::shuffle(cases.begin(), cases.end(), random);
   int failed = 0, skipped = 0;
@@ -150,7 +155,9 @@ int run_all(unsigned seed) {
     const char* const word = verdict == Verdict::passed ? "passed" : verdict == Verdict::failed ? "FAILED" : "SKIPPED";
     std::printf("%s %s [%s] %lld ms\n", word, one.name, one.proves, ended.end_ms - ended.start_ms);
     if (verdict != Verdict::passed) std::printf("%s", ended.said.c_str());
+    if (verdict == Verdict::failed) std::printf("error: in \"%s\"\n", one.name);
   }
+  if (failed != 0) std::printf("*** %d failures are detected in the test module \"ffi\"\n", failed);
   std::printf("%zu cases, %d failed, %d skipped; seed %u\n", cases.size(), failed, skipped, seed);
   return failed == 0 && !cases.empty() ? 0 : 1;
 }

@@ -9,12 +9,17 @@
 #include <string>
 #include <vector>
 
-#if defined(__SANITIZE_ADDRESS__)
+#if defined(__has_feature)
+#define NOCTER_BUILT_WITH(sanitizer) __has_feature(sanitizer)
+#else
+#define NOCTER_BUILT_WITH(sanitizer) 0
+#endif
+#if defined(__SANITIZE_ADDRESS__) || NOCTER_BUILT_WITH(address_sanitizer)
 inline constexpr bool kAddressSanitizer = true;
 #else
 inline constexpr bool kAddressSanitizer = false;
 #endif
-#if defined(__SANITIZE_THREAD__)
+#if defined(__SANITIZE_THREAD__) || NOCTER_BUILT_WITH(thread_sanitizer)
 inline constexpr bool kThreadSanitizer = true;
 #else
 inline constexpr bool kThreadSanitizer = false;

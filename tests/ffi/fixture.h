@@ -6,7 +6,7 @@
 #include <stdatomic.h>
 #include <stdbool.h>
 
-#include "generated.h"
+#include "calls.h"
 
 #define PAYLOADS 16
 #define HANDLE_TYPES 7

@@ -1,6 +1,6 @@
 /* How a call of any exported function is described: see generate and generated_test.c. */
-#ifndef NOCTER_TESTS_FFI_GENERATED_H
-#define NOCTER_TESTS_FFI_GENERATED_H
+#ifndef NOCTER_TESTS_FFI_CALLS_H
+#define NOCTER_TESTS_FFI_CALLS_H
 
 #include <nocter.h>
 #include <stdbool.h>
