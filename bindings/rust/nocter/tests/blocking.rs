@@ -187,7 +187,7 @@ fn gen_06_what_is_out_of_range_is_told_and_keeps_nothing() {
 #[test]
 fn gen_05_in_a_notifier_queries_work_and_lifecycle_calls_are_reentrant() {
     let place = Arc::new(Mutex::new(Weak::<Blocking<u32, u32>>::new()));
-    let (sender, receiver) = mpsc::channel();
+    let (sender, receiver) = mpsc::sync_channel(64);
     let mine = place.clone();
     let waiters = Notifier::new(move || {
         let service = mine.lock().unwrap().upgrade();
@@ -212,7 +212,7 @@ fn gen_05_in_a_notifier_queries_work_and_lifecycle_calls_are_reentrant() {
 fn gen_02_a_completion_that_is_refused_comes_back_whole() {
     type Parts = (nocter::Completion<String>, String);
     let place = Arc::new(Mutex::new(None::<Parts>));
-    let (sender, receiver) = mpsc::channel();
+    let (sender, receiver) = mpsc::sync_channel(64);
     let mine = place.clone();
     let waiters = Notifier::new(move || {
         if let Some((completion, output)) = mine.lock().unwrap().take() {
@@ -261,14 +261,14 @@ fn blk_14_the_librarys_threads_serve_and_bear_their_name() {
 #[test]
 fn bnd_04_dropping_workers_waits_for_nothing_and_the_last_thread_drops_the_closure() {
     let service = service::<mpsc::Receiver<()>, ()>(4, 2);
-    let (dropped, gone) = mpsc::channel();
-    struct Says(mpsc::Sender<()>);
+    let (dropped, gone) = mpsc::sync_channel(64);
+    struct Says(mpsc::SyncSender<()>);
     impl Drop for Says {
         fn drop(&mut self) {
             self.0.send(()).unwrap();
         }
     }
-    let (begun, runs) = mpsc::channel();
+    let (begun, runs) = mpsc::sync_channel(64);
     let (says, begun) = (Says(dropped), Mutex::new(begun));
     let run = move |gate: mpsc::Receiver<()>, _: &nocter::Job<'_>| {
         let _kept = &says;
@@ -276,7 +276,7 @@ fn bnd_04_dropping_workers_waits_for_nothing_and_the_last_thread_drops_the_closu
         gate.recv().unwrap();
     };
     let workers = service.serve(run, &WorkersOptions::new()).unwrap();
-    let (open, gate) = mpsc::channel();
+    let (open, gate) = mpsc::sync_channel(64);
     let id = service.submit(gate).unwrap();
     runs.recv_timeout(LONG).unwrap();
     drop(workers);
@@ -290,7 +290,7 @@ fn bnd_04_dropping_workers_waits_for_nothing_and_the_last_thread_drops_the_closu
 #[test]
 fn bnd_04_workers_may_be_dropped_by_one_of_their_own_threads() {
     let service = service::<nocter::Workers, bool>(1, 1);
-    let (sender, gone) = mpsc::channel::<()>();
+    let (sender, gone) = mpsc::sync_channel::<()>(64);
     let run = move |workers: nocter::Workers, _: &nocter::Job<'_>| {
         let _kept = &sender;
         let told = matches!(workers.stop(&Wait::forever()), Err(Error::WouldDeadlock(_)));
@@ -306,7 +306,7 @@ fn bnd_04_workers_may_be_dropped_by_one_of_their_own_threads() {
 #[test]
 fn bnd_04_a_job_carries_its_interrupt_in_its_own_waits() {
     let service = service::<(), Result<u64, Error>>(1, 1);
-    let (sender, receiver) = mpsc::channel();
+    let (sender, receiver) = mpsc::sync_channel(64);
     let sender = Mutex::new(sender);
     let run = move |(), job: &nocter::Job<'_>| {
         let signal = nocter::Signal::new().unwrap();

@@ -246,8 +246,8 @@ fn ffi_09_destructors_that_panic_on_the_librarys_threads_are_heard_of() {
     ledger.assert_all_dropped_once();
 
     // An output that nobody waits for is dropped by the library after the closure has returned.
-    let (tell, told) = mpsc::channel();
-    let (open, gate) = mpsc::channel();
+    let (tell, told) = mpsc::sync_channel(64);
+    let (open, gate) = mpsc::sync_channel(64);
     let service = Blocking::<Counted, Thorny>::new(BlockingOptions::new()).unwrap();
     let gates = Mutex::new((tell, gate));
     let run = move |value, _: &Job<'_>| {

@@ -12,7 +12,33 @@ use std::mem;
 use std::os::raw::c_void;
 
 /// The types a handle gives and takes. Values of both kinds go in at one end and come out at the other, so neither may
-/// be exchanged for a longer- or shorter-lived one.
+/// be exchanged for a longer- or shorter-lived one:
+///
+/// ```compile_fail
+/// fn shorter<'a>(service: &'a nocter::Blocking<&'static str, ()>) -> &'a nocter::Blocking<&'a str, ()> {
+///     service
+/// }
+/// ```
+///
+/// What they borrow must live longer than the service, whose end drops them:
+///
+/// ```compile_fail,E0597
+/// struct Looks<'a>(&'a str);
+/// impl Drop for Looks<'_> {
+///     fn drop(&mut self) {
+///         println!("{}", self.0);
+///     }
+/// }
+/// let service = nocter::Blocking::<Looks, ()>::new(Default::default()).unwrap();
+/// let text = String::from("gone before the service");
+/// service.submit(Looks(&text)).unwrap();
+/// ```
+///
+/// And they may be sent to other threads:
+///
+/// ```compile_fail,E0277
+/// nocter::Blocking::<std::rc::Rc<u32>, ()>::new(Default::default()).unwrap();
+/// ```
 pub(crate) struct Types<T>(PhantomData<fn(T) -> T>);
 
 /// Does nothing but exist: the compiler takes it that values of type T may be dropped here, which is so. They lie where
