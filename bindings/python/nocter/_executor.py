@@ -25,6 +25,7 @@ from ._errors import Closed, Error, Forked, Saturated, WorkerLost, WouldDeadlock
 from ._ffi import ffi
 from ._future import JobFuture
 from ._native import lib
+from ._waiting import Notifiable
 
 if TYPE_CHECKING:
     from typing_extensions import ParamSpec
@@ -77,8 +78,15 @@ _wait_and_claim = _function("nocter_blocking_claim", ctypes.CFUNCTYPE)
 class _Crew:
     """What an executor shares with its threads and its futures. It does not know the executor, which may be forgotten."""
 
-    def __init__(self, maximum_jobs: int, workers: int) -> None:
-        self.service = Blocking(maximum_jobs, workers)
+    def __init__(
+        self,
+        maximum_jobs: int,
+        workers: int,
+        work: Callable[[_Crew], None],
+        waiters: Optional[Notifiable] = None,
+    ) -> None:
+        self.service = Blocking(maximum_jobs, workers, waiters=waiters)
+        self.work = work
         # The pointer as an argument that is made once.
         self.address = byref(ctypes.c_char.from_address(int(ffi.cast("uintptr_t", self.service.pointer))))
         self.values = self.service._store.values
@@ -92,7 +100,7 @@ class _Crew:
     def start(self, workers: int, prefix: str) -> None:
         try:
             for number in range(workers):
-                thread = threading.Thread(target=_work, args=(self,), name=f"{prefix}_{number}", daemon=True)
+                thread = threading.Thread(target=self.work, args=(self,), name=f"{prefix}_{number}", daemon=True)
                 thread.start()
                 self.threads.append(thread)
         except BaseException:
@@ -164,18 +172,18 @@ def _work(crew: _Crew) -> None:
             future = function = arguments = keywords = result = exception = None
     finally:
         if job.value:
-            _lose(crew, job, completion, slot)
+            future = values.pop(_lose(job, completion, slot))[0]
+            _take(service, future._ticket.id, None, nothing)
+            future.finish(None, WorkerLost(lib.NOCTER_WORKER_LOST, "the thread that ran the job was ended"))
 
 
-def _lose(crew: _Crew, job: Any, completion: Any, slot: Any) -> None:
-    """For a thread that is ended, by an exception thrown into it, between a claim and the end of that job."""
+def _lose(job: Any, completion: Any, slot: Any) -> int:
+    """For a thread that is ended, by an exception thrown into it, between a claim and the end of that job: its token."""
     begun_now, given = ctypes.c_void_p(), _Ticket()
     if _begin(job, byref(given, _INPUT), byref(begun_now)) == _OK:
         completion, slot = begun_now, given
     lib.nocter_completion_drop(ffi.cast("nocter_completion *", completion.value))
-    future = crew.values.pop(slot.token)[0]
-    _take(crew.address, future._ticket.id, None, byref(given, _INPUT))
-    future.finish(None, WorkerLost(lib.NOCTER_WORKER_LOST, "the thread that ran the job was ended"))
+    return int(slot.token)
 
 
 class Executor(BaseExecutor):
@@ -198,7 +206,7 @@ class Executor(BaseExecutor):
             raise ValueError(f'saturation must be "block" or "raise", not {saturation!r}')
         workers = min(32, (os.cpu_count() or 1) + 4) if max_workers is None else max_workers
         self._block = saturation == "block"
-        self._crew = _Crew(max(1024, workers) if maximum_jobs is None else maximum_jobs, workers)
+        self._crew = _Crew(max(1024, workers) if maximum_jobs is None else maximum_jobs, workers, _work)
         _crews.add(self._crew)
         # An executor that is forgotten lets its jobs end, as that of the standard library does.
         self._forgotten = weakref.finalize(self, _forget, self._crew)
