@@ -311,7 +311,6 @@ CASE(ffi_11_the_child_returns_from_the_wake, "FFI-11") {
 
 // Threads that keep every lock of the library busy: the service's, the pools' of handles, a signal's.
 CASE(ffi_11_hundreds_of_forks_under_load, "FFI-11") {
-  if (kThreadSanitizer) skip("ThreadSanitizer refuses to start threads in the forked child of a threaded process");
   const Everything all;
   nocter_blocking* const of = service(32, 8);
   const auto run = [](void*, nocter_owned*, nocter_owned* output, nocter_completion*) { *output = payload(); };

@@ -246,7 +246,7 @@ void jump_out_of_a_wake(nocter_blocking* of) {
   nocter_completion* volatile const completion = begin(claim(of));
   if (setjmp(escape) == 0) {
     complete(completion);
-    CHECK(!"came back from the jump");
+    check_failed(__FILE__, __LINE__, "came back from the jump");
   }
 }
 }  // namespace
