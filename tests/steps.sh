@@ -79,6 +79,14 @@ run_cargo() {
   return "$status"
 }
 
+# Runs a script that counts by itself and says at the end `N passed, N failed`.
+count_script() {
+  local status=0
+  "$@" | tee "$results/$step.out" || status=$?
+  sed -n '$s/^.*\b\([0-9]\+\) passed, \([0-9]\+\) failed$/\1 \2/p' "$results/$step.out" >> "$results/$step.count"
+  return "$status"
+}
+
 # Whatever loads a library built with AddressSanitizer loads its runtime first. What an interpreter itself leaves behind
 # at exit is not ours.
 asan_runtime() { printf 'env LD_PRELOAD=%s ASAN_OPTIONS=detect_leaks=0' "$(gcc -print-file-name=libasan.so)"; }
@@ -137,7 +145,7 @@ step_treesum() { TREESUM_C=$trees/plain/treesum run_pytest plain /usr/bin/python
 
 step_readme() { "$project/tests/readme" "$trees/plain"; }
 
-step_consumer() { "$project/tests/consumer/run" "$trees/plain"; }
+step_consumer() { count_script "$project/tests/consumer/run" "$trees/plain"; }
 
 step_asan_build() {
   build_tree asan -DCMAKE_BUILD_TYPE=None -DCMAKE_CXX_FLAGS="-O1 -g" -DCMAKE_C_FLAGS="-O1 -g" \
@@ -174,9 +182,4 @@ step_tsan() {
   fi
 }
 
-step_mutants() {
-  local status=0
-  "$project/tests/mutants/run" "$trees/mutants" | tee "$results/mutants.out" || status=$?
-  awk '/^mutants: / { print $2, $4 }' "$results/mutants.out" >> "$results/$step.count"
-  return "$status"
-}
+step_mutants() { count_script "$project/tests/mutants/run" "$trees/mutants"; }
