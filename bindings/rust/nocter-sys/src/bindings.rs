@@ -1115,8 +1115,8 @@ extern "C" {
 extern "C" {
     #[doc = " @brief An interrupt that is raised when the job is abandoned, to carry in the job's own waits."]
     #[doc = " @param completion the guard."]
-    #[doc = " @return the interrupt: the guard's, valid until the guard is consumed, not to be destroyed; NULL for NULL or a"]
-    #[doc = "         consumed guard."]
+    #[doc = " @return the interrupt: the guard's, valid until the guard is consumed. Raising, clearing or destroying it by hand"]
+    #[doc = "         does nothing. NULL for NULL or a consumed guard."]
     #[doc = " @par Threads owner only."]
     #[doc = " @since 0.1"]
     pub fn nocter_completion_interrupt(completion: *mut nocter_completion)
