@@ -14,8 +14,6 @@ namespace {
 constexpr size_t kMessageSize = 192;
 thread_local char message[kMessageSize] __attribute__((tls_model("initial-exec"))) = {};
 
-// Read once, before anybody could change the environment.
-bool abort_on_misuse = false;
 __attribute__((constructor)) void read_environment() {
   const char* value = std::getenv("NOCTER_CHECK");
   abort_on_misuse = value != nullptr && std::strcmp(value, "1") == 0;
@@ -31,18 +29,29 @@ const base::InterruptHandle* core(const nocter_interrupt* handle) {
 constexpr uint32_t kVersion = 0x000100;
 static_assert(kVersion == NOCTER_VERSION_NUMBER);
 static_assert(NOCTER_FOREVER == base::kForever);
-static_assert(NOCTER_WORKER_LOST == static_cast<int>(Status::worker_lost) && NOCTER_EMPTY == static_cast<int>(Status::empty) &&
-              NOCTER_PENDING == static_cast<int>(Status::pending) && NOCTER_TIMEOUT == static_cast<int>(Status::timeout) &&
-              NOCTER_SATURATED == static_cast<int>(Status::saturated) && NOCTER_CLOSED == static_cast<int>(Status::closed) &&
+static_assert(NOCTER_WORKER_LOST == static_cast<int>(Status::worker_lost) &&
+              NOCTER_EMPTY == static_cast<int>(Status::empty) && NOCTER_PENDING == static_cast<int>(Status::pending) &&
+              NOCTER_TIMEOUT == static_cast<int>(Status::timeout) &&
+              NOCTER_SATURATED == static_cast<int>(Status::saturated) &&
+              NOCTER_CLOSED == static_cast<int>(Status::closed) &&
               NOCTER_INTERRUPTED == static_cast<int>(Status::interrupted));
-static_assert(NOCTER_E_ARGUMENT == static_cast<int>(Status::argument) && NOCTER_E_FOREIGN == static_cast<int>(Status::foreign) &&
-              NOCTER_E_UNKNOWN == static_cast<int>(Status::unknown) && NOCTER_E_STATE == static_cast<int>(Status::state) &&
-              NOCTER_E_REENTRANT == static_cast<int>(Status::reentrant) && NOCTER_E_MEMORY == static_cast<int>(Status::memory) &&
-              NOCTER_E_LIMIT == static_cast<int>(Status::limit) && NOCTER_E_FORKED == static_cast<int>(Status::forked) &&
-              NOCTER_E_WOULD_DEADLOCK == static_cast<int>(Status::would_deadlock) &&
-              NOCTER_E_INTERNAL == static_cast<int>(Status::internal));
+static_assert(
+    NOCTER_E_ARGUMENT == static_cast<int>(Status::argument) && NOCTER_E_FOREIGN == static_cast<int>(Status::foreign) &&
+    NOCTER_E_UNKNOWN == static_cast<int>(Status::unknown) && NOCTER_E_STATE == static_cast<int>(Status::state) &&
+    NOCTER_E_REENTRANT == static_cast<int>(Status::reentrant) && NOCTER_E_MEMORY == static_cast<int>(Status::memory) &&
+    NOCTER_E_LIMIT == static_cast<int>(Status::limit) && NOCTER_E_FORKED == static_cast<int>(Status::forked) &&
+    NOCTER_E_WOULD_DEADLOCK == static_cast<int>(Status::would_deadlock) &&
+    NOCTER_E_INTERNAL == static_cast<int>(Status::internal));
 
 }  // namespace
+
+// Read once, before anybody could change the environment.
+bool abort_on_misuse = false;
+
+void abort_with(const char* function, const char* what, base::Kind kind) {
+  std::fprintf(stderr, "nocter: %s: %s %s\n", function, what, base::kind_name(kind));
+  std::abort();
+}
 
 nocter_status fail(nocter_status status, const char* function, const char* what) {
   std::snprintf(message, sizeof message, "%s: %s", function, what);
@@ -60,10 +69,7 @@ nocter_status fail_handle(const char* function, base::Kind kind, const void* han
   } else {
     std::snprintf(message, sizeof message, "%s: not a live %s: it has ended, or is something else", function,
                   base::kind_name(kind));
-    if (abort_on_misuse) {
-      std::fprintf(stderr, "nocter: %s\n", message);
-      std::abort();
-    }
+    if (abort_on_misuse) abort_with(function, "not a live", kind);
   }
   return NOCTER_E_ARGUMENT;
 }
@@ -87,7 +93,8 @@ nocter_status WaitArgument::read(const nocter_wait* wait, const char* function) 
   wait_.ends_on_signal = (wait->flags & NOCTER_WAIT_EINTR) != 0;
   if (wait->interrupt != nullptr) {
     base::InterruptHandle* interrupt = core(wait->interrupt);
-    if (const nocter_status status = check(interrupt, base::Kind::interrupt, function); status != NOCTER_OK) return status;
+    if (const nocter_status status = check(interrupt, base::Kind::interrupt, function); status != NOCTER_OK)
+      return status;
     wait_.interrupt = &interrupt->interrupt;
   }
   given_ = true;
@@ -102,7 +109,8 @@ nocter_status check_size(const void* from, size_t ours, const uint32_t* ends, si
   if (size > ours) {
     bool zero = size <= kLongest;
     for (size_t i = ours; zero && i < size; i++) zero = static_cast<const unsigned char*>(from)[i] == 0;
-    return zero ? NOCTER_OK : fail_argument(function, parameter, "is newer than this library, and uses what this one lacks");
+    return zero ? NOCTER_OK
+                : fail_argument(function, parameter, "is newer than this library, and uses what this one lacks");
   }
   for (size_t i = 0; i < count; i++) {
     if (ends[i] == size) return NOCTER_OK;
@@ -116,13 +124,14 @@ using namespace nocter;        // NOLINT(google-build-using-namespace): the boun
 using namespace nocter::capi;  // NOLINT(google-build-using-namespace)
 
 const char* nocter_status_name(nocter_status status) {
-  static constexpr const char* kOutcomes[] = {
-      "NOCTER_OK",      "NOCTER_EMPTY",       "NOCTER_PENDING", "NOCTER_SATURATED", "NOCTER_COALESCED", "NOCTER_WORKER_LOST",
-      "NOCTER_TIMEOUT", "NOCTER_INTERRUPTED", "NOCTER_CLOSED",  "NOCTER_EXISTS",    "NOCTER_HELD",      "NOCTER_CANCELLED"};
+  static constexpr const char* kOutcomes[] = {"NOCTER_OK",        "NOCTER_EMPTY",       "NOCTER_PENDING",
+                                              "NOCTER_SATURATED", "NOCTER_COALESCED",   "NOCTER_WORKER_LOST",
+                                              "NOCTER_TIMEOUT",   "NOCTER_INTERRUPTED", "NOCTER_CLOSED",
+                                              "NOCTER_EXISTS",    "NOCTER_HELD",        "NOCTER_CANCELLED"};
   static constexpr const char* kErrors[] = {
-      "NOCTER_E_ARGUMENT", "NOCTER_E_FOREIGN", "NOCTER_E_UNKNOWN", "NOCTER_E_STATE",          "NOCTER_E_REENTRANT",
-      "NOCTER_E_MEMORY",   "NOCTER_E_JSON",    "NOCTER_E_LIMIT",   "NOCTER_E_STORE",          "NOCTER_E_UNAVAILABLE",
-      "NOCTER_E_LEASE_LOST", "NOCTER_E_VERSION", "NOCTER_E_FORKED", "NOCTER_E_WOULD_DEADLOCK", "NOCTER_E_INTERNAL"};
+      "NOCTER_E_ARGUMENT",   "NOCTER_E_FOREIGN", "NOCTER_E_UNKNOWN", "NOCTER_E_STATE",          "NOCTER_E_REENTRANT",
+      "NOCTER_E_MEMORY",     "NOCTER_E_JSON",    "NOCTER_E_LIMIT",   "NOCTER_E_STORE",          "NOCTER_E_UNAVAILABLE",
+      "NOCTER_E_LEASE_LOST", "NOCTER_E_VERSION", "NOCTER_E_FORKED",  "NOCTER_E_WOULD_DEADLOCK", "NOCTER_E_INTERNAL"};
   if (status >= 0 && status <= NOCTER_CANCELLED) return kOutcomes[status];
   if (status < 0 && status >= NOCTER_E_INTERNAL) return kErrors[-1 - status];
   return "NOCTER_?";

@@ -23,50 +23,48 @@ const Service* core(const nocter_blocking* handle) { return reinterpret_cast<con
 base::Identity core(nocter_job_id id) { return {id.service, id.sequence}; }
 nocter_job_id to_job_id(base::Identity id) { return {id.service, id.sequence}; }
 
-static_assert(NOCTER_JOB_QUEUED == static_cast<int>(JobState::queued) && NOCTER_JOB_RUNNING == static_cast<int>(JobState::running));
+static_assert(NOCTER_JOB_QUEUED == static_cast<int>(JobState::queued) &&
+              NOCTER_JOB_RUNNING == static_cast<int>(JobState::running));
 nocter_job_state to_c(JobState state) {
   return state == JobState::completed ? NOCTER_JOB_COMPLETED : static_cast<nocter_job_state>(state);
 }
 
 // A live service, and not from inside its own notifier.
-nocter_status check_call(nocter_blocking* blocking, const char* function) {
+nocter_status check_reentry(const Service* service, const char* function) __attribute__((cold));
+nocter_status check_reentry(const Service* service, const char* function) {
+  if (abort_on_misuse && base::left_by_longjmp()) abort_with(function, "longjmp out of a notifier of a", kKind);
+  if (base::inside_notifier_of(service) == nullptr) return NOCTER_OK;
+  return fail(NOCTER_E_REENTRANT, function, "a lifecycle call from inside a notifier of the same service");
+}
+__attribute__((always_inline)) inline nocter_status check_call(nocter_blocking* blocking, const char* function) {
   if (const nocter_status status = check(core(blocking), kKind, function); status != NOCTER_OK) return status;
-  if (base::self().telling != nullptr && base::inside_notifier_of(core(blocking)) != nullptr) [[unlikely]] {
-    return fail(NOCTER_E_REENTRANT, function, "a lifecycle call from inside a notifier of the same service");
-  }
+  if (base::self().telling != nullptr) [[unlikely]]
+    return check_reentry(core(blocking), function);
   return NOCTER_OK;
 }
 
-// The job of a live guard, or null with the status said.
+// The job of a live guard, or null with the status said; without a place for it, for calls that say nothing.
 template <class Guard>
-Job* job_of_guard(const void* handle, base::Kind kind, const char* function, nocter_status& status) {
+__attribute__((always_inline)) inline Job* job_of_guard(const void* handle, base::Kind kind, const char* function,
+                                                        nocter_status* status) {
   auto* guard = static_cast<Guard*>(const_cast<void*>(handle));
   if (guard == nullptr || !live(guard->tag, kind)) [[unlikely]] {
-    status = fail_handle(function, kind, handle);
+    if (status != nullptr) *status = fail_handle(function, kind, handle);
+    if (status == nullptr && guard != nullptr && abort_on_misuse) abort_with(function, "not a live", kind);
     return nullptr;
   }
   Job& job = blocking::job_of(*guard);
   if (job.service.header.of_parent()) [[unlikely]] {
-    status = fail_forked(function, kind);
+    if (status != nullptr) *status = fail_forked(function, kind);
     return nullptr;
   }
-  status = NOCTER_OK;
   return &job;
 }
-Job* running(const nocter_running_job* job, const char* function, nocter_status& status) {
+Job* running(const nocter_running_job* job, const char* function, nocter_status* status = nullptr) {
   return job_of_guard<RunningJob>(job, base::Kind::running_job, function, status);
 }
-Job* completing(const nocter_completion* completion, const char* function, nocter_status& status) {
+Job* completing(const nocter_completion* completion, const char* function, nocter_status* status = nullptr) {
   return job_of_guard<Completion>(completion, base::Kind::completion, function, status);
-}
-// The same for calls that say nothing.
-Job* running(const nocter_running_job* job, const char* function) {
-  nocter_status ignored;
-  return job == nullptr ? nullptr : running(job, function, ignored);
-}
-Job* completing(const nocter_completion* completion, const char* function) {
-  nocter_status ignored;
-  return completion == nullptr ? nullptr : completing(completion, function, ignored);
 }
 
 // A function that was lent this completion must hear, when it returns, that the job has ended already.
@@ -89,7 +87,8 @@ nocter_status explain(Status status, const char* function) {
     case Status::limit:
       return fail(NOCTER_E_LIMIT, function, "all 2^64 - 1 identities of this service are used up");
     case Status::would_deadlock:
-      return fail(NOCTER_E_WOULD_DEADLOCK, function, "only this thread, which runs a job of this service, could end the wait");
+      return fail(NOCTER_E_WOULD_DEADLOCK, function,
+                  "only this thread, which runs a job of this service, could end the wait");
     default:
       return capi::to_c(status);
   }
@@ -97,8 +96,9 @@ nocter_status explain(Status status, const char* function) {
 
 constexpr nocter_blocking_options kDefaults = NOCTER_BLOCKING_OPTIONS_INIT;
 #define NOCTER_END(field) NOCTER_FIELD_END(nocter_blocking_options, field)
-constexpr uint32_t kOptionEnds[] = {NOCTER_END(size),    NOCTER_END(maximum_jobs), NOCTER_END(workers),    NOCTER_END(reserved),
-                                    NOCTER_END(waiters), NOCTER_END(work),         NOCTER_END(wait_spins), NOCTER_END(wait_yields)};
+constexpr uint32_t kOptionEnds[] = {NOCTER_END(size),       NOCTER_END(maximum_jobs), NOCTER_END(workers),
+                                    NOCTER_END(reserved),   NOCTER_END(waiters),      NOCTER_END(work),
+                                    NOCTER_END(wait_spins), NOCTER_END(wait_yields)};
 #undef NOCTER_END
 
 uint32_t patience_of(uint32_t option, uint32_t normal) {
@@ -160,13 +160,17 @@ void run_served(const Service::Run& run, base::Owned& input, base::Owned& output
 
 }  // namespace
 
-bool nocter_job_id_equal(nocter_job_id a, nocter_job_id b) { return a.service == b.service && a.sequence == b.sequence; }
+bool nocter_job_id_equal(nocter_job_id a, nocter_job_id b) {
+  return a.service == b.service && a.sequence == b.sequence;
+}
 
-void nocter_blocking_options_init(nocter_blocking_options* options, size_t size) { write_sized(options, kDefaults, size); }
+void nocter_blocking_options_init(nocter_blocking_options* options, size_t size) {
+  init_sized(options, kDefaults, size);
+}
 
 void nocter_blocking_counts_init(nocter_blocking_counts* counts, size_t size) {
   static constexpr nocter_blocking_counts kNone = NOCTER_BLOCKING_COUNTS_INIT;
-  write_sized(counts, kNone, size);
+  init_sized(counts, kNone, size);
 }
 
 nocter_status nocter_blocking_create(const nocter_blocking_options* options, nocter_blocking** out) {
@@ -219,8 +223,8 @@ nocter_job_id nocter_running_job_id(const nocter_running_job* job) {
 nocter_status nocter_running_job_begin(nocter_running_job* job, nocter_owned* out_input, nocter_completion** out) {
   if (out_input != nullptr) *out_input = {nullptr, nullptr};
   if (out != nullptr) *out = nullptr;
-  nocter_status status;
-  Job* found = running(job, __func__, status);
+  nocter_status status = NOCTER_OK;
+  Job* found = running(job, __func__, &status);
   if (found == nullptr) return status;
   if (out_input == nullptr) return fail_null(__func__, "out_input");
   if (out == nullptr) return fail_null(__func__, "out");
@@ -250,14 +254,15 @@ nocter_interrupt* nocter_completion_interrupt(nocter_completion* completion) {
 }
 
 nocter_status nocter_completion_complete(nocter_completion* completion, nocter_owned* output) {
-  nocter_status status;
-  Job* found = completing(completion, __func__, status);
+  nocter_status status = NOCTER_OK;
+  Job* found = completing(completion, __func__, &status);
   if (found == nullptr) return status;
   if (output == nullptr) return fail_null(__func__, "output");
-  if (base::self().telling != nullptr && base::inside_notifier_of(&found->service) != nullptr) {
-    return fail(NOCTER_E_REENTRANT, __func__, "a lifecycle call from inside a notifier of the same service");
+  if (base::self().telling != nullptr) {
+    if (status = check_reentry(&found->service, __func__); status != NOCTER_OK) return status;
   }
-  if (!found->completion().tag.end(base::Kind::completion)) return fail_handle(__func__, base::Kind::completion, completion);
+  if (!found->completion().tag.end(base::Kind::completion))
+    return fail_handle(__func__, base::Kind::completion, completion);
   note_end_of_lent(*found);
   base::Owned value = owned_of(*output);
   *output = {nullptr, nullptr};
@@ -295,7 +300,8 @@ nocter_status nocter_blocking_query(const nocter_blocking* blocking, nocter_job_
   return explain(status, __func__);
 }
 
-nocter_status nocter_blocking_completed(nocter_blocking* blocking, nocter_job_id* out_ids, size_t capacity, size_t* out_count) {
+nocter_status nocter_blocking_completed(nocter_blocking* blocking, nocter_job_id* out_ids, size_t capacity,
+                                        size_t* out_count) {
   if (out_count != nullptr) *out_count = 0;
   if (const nocter_status status = check_call(blocking, __func__); status != NOCTER_OK) return status;
   if (out_ids == nullptr) return fail_null(__func__, "out_ids");
@@ -371,8 +377,7 @@ nocter_status nocter_blocking_count(const nocter_blocking* blocking, nocter_bloc
     }
     return ends;
   }();
-  const nocter_status status =
-      check_size(out, sizeof(nocter_blocking_counts), kEnds.at, kEnds.count, __func__, "out");
+  const nocter_status status = check_size(out, sizeof(nocter_blocking_counts), kEnds.at, kEnds.count, __func__, "out");
   if (status != NOCTER_OK) return status;
   const blocking::Counts c = core(blocking)->count();
   const auto now_in = [&c](JobState state) { return c.in_state[static_cast<size_t>(state)]; };

@@ -28,6 +28,9 @@ inline nocter_status fail_null(const char* function, const char* parameter) {
 // What is wrong with a handle that is not live; NOCTER_CHECK=1 makes it a message on stderr and an abort.
 nocter_status fail_handle(const char* function, base::Kind kind, const void* handle) __attribute__((cold));
 nocter_status fail_forked(const char* function, base::Kind kind) __attribute__((cold));
+// NOCTER_CHECK=1 was in the environment.
+extern bool abort_on_misuse;
+[[noreturn]] void abort_with(const char* function, const char* what, base::Kind kind) __attribute__((cold));
 
 inline bool live(const base::Tag& tag, base::Kind kind) {
   return (reinterpret_cast<uintptr_t>(&tag) & (alignof(base::Tag) - 1)) == 0 && tag.armed(kind);
@@ -35,17 +38,22 @@ inline bool live(const base::Tag& tag, base::Kind kind) {
 
 // NOCTER_OK for a live handle of this process. T has a base::Header named header.
 template <class T>
-nocter_status check(const T* object, base::Kind kind, const char* function) {
-  if (object == nullptr || !live(object->header.tag, kind)) [[unlikely]] {
+__attribute__((always_inline)) inline nocter_status check(const T* object, base::Kind kind, const char* function) {
+  if (object == nullptr || !live(object->header.tag, kind)) [[unlikely]]
     return fail_handle(function, kind, object);
-  }
-  if (object->header.of_parent()) [[unlikely]] return fail_forked(function, kind);
+  if (object->header.of_parent()) [[unlikely]]
+    return fail_forked(function, kind);
   return NOCTER_OK;
 }
-// The same for calls without a status, where NULL is nothing to complain about.
+// The same for calls without a status: NULL is nothing to complain about, and the thread's message is left alone.
 template <class T>
-bool usable(const T* object, base::Kind kind, const char* function) {
-  return object != nullptr && check(object, kind, function) == NOCTER_OK;
+__attribute__((always_inline)) inline bool usable(const T* object, base::Kind kind, const char* function) {
+  if (object == nullptr) return false;
+  if (!live(object->header.tag, kind)) [[unlikely]] {
+    if (abort_on_misuse) abort_with(function, "not a live", kind);
+    return false;
+  }
+  return !object->header.of_parent();
 }
 
 // Exceptions stop here; a forced unwinding must pass, so nothing on this way is noexcept.
@@ -87,6 +95,15 @@ nocter_status read_sized(T& to, const T* from, const uint32_t (&ends)[n], const 
 // Copies as much as the caller knows out; its size member keeps the caller's value.
 template <class T>
 void write_sized(T* to, const T& from, size_t size);
+// The same for a struct that is filled in anew: what a newer caller knows beyond that becomes zero.
+template <class T>
+void init_sized(T* to, const T& from, size_t size) {
+  constexpr size_t kLongest = 4096;
+  write_sized(to, from, size);
+  if (to != nullptr && size > sizeof(T) && size <= kLongest) {
+    std::memset(reinterpret_cast<unsigned char*>(to) + sizeof(T), 0, size - sizeof(T));
+  }
+}
 
 nocter_status check_size(const void* from, size_t ours, const uint32_t* ends, size_t count, const char* function,
                          const char* parameter);
@@ -109,6 +126,7 @@ void write_sized(T* to, const T& from, size_t size) {
   to->size = static_cast<uint32_t>(size < UINT32_MAX ? size : UINT32_MAX);
 }
 
+// NOLINTNEXTLINE(bugprone-macro-parentheses): the name of a member cannot stand in parentheses
 #define NOCTER_FIELD_END(type, field) \
   static_cast<uint32_t>(offsetof(type, field) + sizeof(static_cast<type*>(nullptr)->field))
 

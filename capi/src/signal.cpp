@@ -22,14 +22,15 @@ nocter_status nocter_signal_create(nocter_signal** out) {
 }
 
 uint64_t nocter_signal_version(const nocter_signal* signal) {
-  return usable(core(signal), kKind, __func__) ? core(signal)->version() : 0;
+  // Reading marks the version as known, which nobody can see but a notifier's wake.
+  return usable(core(signal), kKind, __func__) ? core(const_cast<nocter_signal*>(signal))->version() : 0;
 }
 
 nocter_status nocter_signal_publish(nocter_signal* signal, uint64_t* out_version) {
   if (out_version != nullptr) *out_version = 0;
   if (const nocter_status status = check(core(signal), kKind, __func__); status != NOCTER_OK) return status;
   uint64_t now;
-  const bool open = core(signal)->publish(now);
+  const bool open = core(signal)->publish(now, out_version != nullptr);
   if (out_version != nullptr) *out_version = now;
   return open ? NOCTER_OK : NOCTER_CLOSED;
 }

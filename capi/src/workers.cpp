@@ -51,9 +51,7 @@ nocter_status explain_start(const base::Workers::Started& started, const char* f
 
 }  // namespace nocter::capi
 
-void nocter_workers_options_init(nocter_workers_options* options, size_t size) {
-  write_sized(options, kDefaults, size);
-}
+void nocter_workers_options_init(nocter_workers_options* options, size_t size) { init_sized(options, kDefaults, size); }
 
 nocter_status nocter_workers_stop(nocter_workers* workers, const nocter_wait* wait) {
   if (const nocter_status status = check(core(workers), kKind, __func__); status != NOCTER_OK) return status;

@@ -4,6 +4,7 @@
 
 namespace nocter::blocking {
 
+using base::BothLocked;
 using base::Interrupt;
 using base::Locked;
 using base::status_of;
@@ -21,28 +22,22 @@ constexpr uint32_t kRestingJobs = 64;
 
 Service* Service::create(const Options& options) {
   // Jobs are built when first used: a large service costs memory only as far as it is filled, but none is asked for later.
-  void* memory = ::operator new(sizeof(Job) * options.maximum_jobs, std::align_val_t{alignof(Job)}, std::nothrow);
+  void* memory = ::operator new (sizeof(Job) * options.maximum_jobs, std::align_val_t{alignof(Job)}, std::nothrow);
   if (memory == nullptr) return nullptr;
   const uint64_t number = base::next_service_number();
   Service* made = number == 0 ? nullptr : base::make_handle<Service, base::Kind::blocking>(options, memory, number);
-  if (made == nullptr) ::operator delete(memory, std::align_val_t{alignof(Job)});
+  if (made == nullptr) ::operator delete (memory, std::align_val_t{alignof(Job)});
   return made;
 }
 
 Service::Service(const Options& options, void* memory, uint64_t number)
-    : header(base::Kind::blocking),
-      maximum_jobs_(options.maximum_jobs),
-      workers_(options.workers),
-      next_sequence_(options.first_sequence),
-      jobs_(static_cast<Job*>(memory)),
-      number_(number),
-      patience_(options.patience),
-      waiters_(options.waiters),
-      work_notifier_(options.work) {}
+    : header(base::Kind::blocking), shared_(options, static_cast<Job*>(memory), number) {
+  front_.next_sequence = options.first_sequence;
+}
 
 Service::~Service() {
-  ::operator delete(jobs_, std::align_val_t{alignof(Job)});
-  for (const base::Notifier* notifier : {&waiters_, &work_notifier_}) {
+  ::operator delete (shared_.jobs, std::align_val_t{alignof(Job)});
+  for (const base::Notifier* notifier : {&shared_.waiters, &shared_.work_notifier}) {
     if (notifier->drop != nullptr) base::call_foreign(exceptions_, [&] { notifier->drop(notifier->user); });
   }
 }
@@ -51,8 +46,8 @@ Service::~Service() {
 void Service::release() {
   if (references_.fetch_sub(1) != 1) return;
   {
-    Locked lock(mutex_);
-    carved_ = 0;
+    Locked lock(front_.mutex);
+    front_.carved = 0;
   }
   base::end_handle<base::Kind::blocking>(this);
 }
@@ -69,329 +64,451 @@ void Service::destroy() {
 
 // ---- Moves ----------------------------------------------------------------------------------------------------------
 
-// The only place where a job changes its state, and where slots, workers, totals and lists follow it.
-inline Step Service::move(Job& job, JobEvent event, After& after) {
-  const JobState from = job.state;
+// Inlined, so that where the caller knows the state and the event the step is known too.
+__attribute__((always_inline)) inline Step Service::move(Job& job, JobState from, JobEvent event, Moves& moves,
+                                                         After& after) {
   const Step step = blocking::step(from, event);
   if (!step.allowed()) return step;
-  moves_[static_cast<size_t>(from)][static_cast<size_t>(event)]++;
-  job.state = step.next;
+  moves[static_cast<size_t>(from)][static_cast<size_t>(event)]++;
   switch (from) {
     case JobState::free:
-      admitted_++;
+      front_.admitted++;
       break;
-    case JobState::queued:
-      queued_.erase(queued_.iterator_to(job));
+    case JobState::queued:     // in ready
+    case JobState::completed:  // in completed or in named
+      List::node_algorithms::unlink(List::value_traits::to_node_ptr(job));
       break;
     case JobState::running:
     case JobState::abandoned:
-      if (frees_worker(from, step)) active_.erase(active_.iterator_to(job));
-      break;
-    case JobState::completed:
-      (job.named ? named_ : completed_).erase((job.named ? named_ : completed_).iterator_to(job));
+      if (frees_worker(from, step)) {
+        back_.active.erase(back_.active.iterator_to(job));
+        worker_freed(after);
+      }
       break;
   }
   switch (step.next) {
     case JobState::free:
       slot_freed(job, after);
       break;
-    case JobState::queued:
-      queued_.push_back(job);
-      break;
     case JobState::running:
-      busy_++;
-      active_.push_back(job);
+      back_.busy++;
+      back_.active.push_back(job);
       break;
     case JobState::abandoned:
       job.interrupt.interrupt.raise();
       break;
+    case JobState::queued:
     case JobState::completed:
-      job.named = false;
-      completed_.push_back(job);
       break;
   }
-  if (frees_worker(from, step)) worker_freed(after);
-  if (event != JobEvent::submit && event != JobEvent::claim) job.ended.tell_all(after.wakes);
+  job.state.publish(static_cast<uint8_t>(step.next));
+  // Pushed last: whoever takes it from the stack finds it whole.
+  if (step.next == JobState::queued) submitted_.jobs.push(job);
+  if (step.next == JobState::completed) ended_.jobs.push(job);
+  if (event != JobEvent::submit && event != JobEvent::claim && event != JobEvent::take) {
+    job.ended.advance_open();
+    if (job.ended.asleep()) after.wakes.add(job.ended, true);
+  }
   after.tell_waiters |= step.tells_waiters;
   return step;
 }
 
 inline void Service::slot_freed(Job& job, After& after) {
-  admitted_--;
-  epoch_++;
-  unused_.push_back(job);
-  resting_++;
-  capacity_.tell_all(after.wakes);
-  if (is_drained()) drained_.tell_all(after.wakes);
+  front_.admitted--;
+  front_.epoch++;
+  front_.unused.push_back(job);
+  front_.resting++;
+  front_.capacity.tell_all(after.wakes);
+  if (is_drained()) front_.drained.tell_all(after.wakes);
 }
 
 inline void Service::worker_freed(After& after) {
-  busy_--;
-  if (queued_.empty()) return;
-  work_.tell_one(after.wakes);
-  after.tell_work |= claim_missed_;
-  claim_missed_ = false;
+  back_.busy--;
+  // A submit that comes at this moment tells by itself.
+  if (!back_.ready.empty() || !submitted_.jobs.empty()) tell_work(after);
+}
+
+// There may be something to claim: one more claimer must look, unless one is awake and about to.
+inline void Service::tell_work(After& after) {
+  const uint32_t waiting = work_.waiting.load();
+  if (waiting != 0 && waiting > work_.called.load() && work_.looking.load() == 0) {
+    work_.called.fetch_add(1);
+    work_.count.advance_open();
+    after.wakes.add(work_.count, false);
+  }
+  if (work_.claim_missed.load() != 0) after.tell_work |= work_.claim_missed.exchange(0) != 0;
 }
 
 inline Job* Service::unused_job() {
-  if (carved_ < maximum_jobs_ && resting_ <= kRestingJobs) return new (&jobs_[carved_++]) Job(*this);
-  Job& job = unused_.front();
-  unused_.pop_front();
-  resting_--;
+  if (front_.carved < shared_.maximum_jobs && front_.resting <= kRestingJobs) {
+    return new (&shared_.jobs[front_.carved++]) Job(*this);
+  }
+  Job& job = front_.unused.front();
+  front_.unused.pop_front();
+  front_.resting--;
   return &job;
 }
 
+inline Job* Service::ready_job() {
+  return back_.ready.empty() || back_.busy >= shared_.workers ? nullptr : &back_.ready.front();
+}
+
+inline void Service::take_submitted() const {
+  submitted_.jobs.take_all([this](Job& job) { back_.ready.push_back(job); });
+}
+
+void Service::take_ended() const {
+  ended_.jobs.take_all([this](Job& job) {
+    job.at_front = true;
+    job.named = false;
+    front_.completed.push_back(job);
+  });
+}
+
+// A job has ended once it was pushed: until the front has got it, it still runs.
+JobState Service::state_at_front(const Job& job) const {
+  const JobState state = job.state_now();
+  if (state != JobState::completed || job.at_front) return state;
+  take_ended();
+  return job.at_front ? JobState::completed : JobState::running;
+}
+
 inline void Service::hand_to_worker(Job& job, After& after) {
-  move(job, JobEvent::claim, after);
-  job.interrupt.interrupt.clear();
+  move(job, JobState::queued, JobEvent::claim, back_.moves, after);
+  if (job.interrupt.interrupt.raised()) job.interrupt.interrupt.clear();
   job.since_ns = base::coarse_now_ns();
   job.running().tag.arm(base::Kind::running_job);
   // Whoever was woken for this job may have found another one: pass the wake on.
-  if (claimable() != nullptr) work_.tell_one(after.wakes);
+  if (work_.waiting.glance() != 0 && ready_job() != nullptr) tell_work(after);
 }
 
 Status Service::find(Identity id, Job*& job) const {
   if (id.service == 0 && id.sequence == 0) return Status::unknown;
-  if (id.service_number() != number_) return Status::foreign;
-  if (id.place() >= carved_) return Status::unknown;
-  job = &jobs_[id.place()];
-  return job->state != JobState::free && job->sequence == id.sequence ? Status::ok : Status::unknown;
+  if (id.service_number() != shared_.number) return Status::foreign;
+  if (id.place() >= front_.carved) return Status::unknown;
+  job = &shared_.jobs[id.place()];
+  return job->sequence == id.sequence && job->state_now() != JobState::free ? Status::ok : Status::unknown;
 }
 
-// Releases the lock, then wakes, then tells.
-inline void Service::finish(Locked& lock, After& after) {
+// Releases the lock or locks, then wakes, then tells. As soon as they are released another thread may see what was done here, and
+// destroy the service because of it: whoever has something left to do holds it meanwhile.
+template <class Lock>
+inline void Service::finish(Lock& lock, After& after, Reference& staying) {
+  const bool waiters = after.tell_waiters && shared_.waiters.wake != nullptr;
+  const bool work = after.tell_work && shared_.work_notifier.wake != nullptr;
+  if (!waiters && !work && after.wakes.empty()) {
+    lock.unlock();
+    return;
+  }
+  staying.hold();
   lock.unlock();
   after.wakes.send();
   bool destroyed = false;
-  if (after.tell_waiters) destroyed |= base::tell(this, waiters_, exceptions_);
-  if (after.tell_work) destroyed |= base::tell(this, work_notifier_, exceptions_);
+  if (waiters) destroyed |= base::tell(this, shared_.waiters, exceptions_);
+  if (work) destroyed |= base::tell(this, shared_.work_notifier, exceptions_);
   if (destroyed) release();
 }
 
-// Ends a value that was counted in ending_: drained waits for it.
+// Ends a value that was counted in ending: drained waits for it.
 void Service::end_counted(Owned value) {
   struct Ended {
     Service& service;
-    ~Ended() {
-      base::Wakes wakes;
-      Locked lock(service.mutex_);
-      service.ending_--;
-      if (service.is_drained()) service.drained_.tell_all(wakes);
-      lock.unlock();
+    ~Ended() noexcept(false) {
+      Reference staying(service, Reference::later);
+      After after;
+      Locked lock(service.front_.mutex);
+      service.front_.ending--;
+      if (service.is_drained()) {
+        service.front_.drained.tell_all(after.wakes);
+        after.tell_waiters = true;
+      }
+      service.finish(lock, after, staying);
     }
   } ended{*this};
   value.end(exceptions_);
 }
 
+bool Service::runs_job_here() const { return base::self().serving == this && base::self().lent != nullptr; }
+
+namespace {
+
+// A thread of ours that holds a worker slot and waits for something that needs one.
+class WaitingWorker {
+ public:
+  WaitingWorker(base::Atomic<uint32_t>& count, bool counts) : count_(count), counts_(counts) {
+    if (counts_) before_ = count_.fetch_add(1);
+  }
+  ~WaitingWorker() {
+    if (counts_) count_.fetch_sub(1);
+  }
+  WaitingWorker(const WaitingWorker&) = delete;
+  WaitingWorker& operator=(const WaitingWorker&) = delete;
+  // Whether all others wait likewise, so that nobody is left to end the wait.
+  bool is_last_of(uint32_t workers) const { return counts_ && before_ + 1 >= workers; }
+
+ private:
+  base::Atomic<uint32_t>& count_;
+  const bool counts_;
+  uint32_t before_ = 0;
+};
+
+}  // namespace
+
 // ---- Calls ----------------------------------------------------------------------------------------------------------
 
 Status Service::submit(Owned& input, Identity& id, Epoch& epoch) {
   const int64_t now = base::coarse_now_ns();
+  Reference staying(*this, Reference::later);
   After after;
-  Locked lock(mutex_);
-  epoch = epoch_locked();
-  if (closed_) return Status::closed;
-  if (admitted_ == maximum_jobs_) {
-    saturated_++;
+  Locked lock(front_.mutex);
+  epoch = epoch_now();
+  if (shared_.closed) return Status::closed;
+  if (front_.admitted == shared_.maximum_jobs) {
+    front_.saturated++;
     return Status::saturated;
   }
-  if (next_sequence_ == 0) return Status::limit;
+  if (front_.next_sequence == 0) return Status::limit;
   Job& job = *unused_job();
-  job.sequence = next_sequence_++;
+  job.sequence = front_.next_sequence++;
   job.since_ns = now;
   job.value = input.release();
-  move(job, JobEvent::submit, after);
+  job.at_front = false;
   id = identity_of(job);
-  if (busy_ < workers_) {
-    work_.tell_one(after.wakes);
-    after.tell_work = claim_missed_;
-    claim_missed_ = false;
-  }
-  finish(lock, after);
+  move(job, JobState::free, JobEvent::submit, front_.moves, after);
+  tell_work(after);
+  finish(lock, after, staying);
   return Status::ok;
 }
 
-bool Service::runs_job_here() const { return base::self().serving == this && base::self().lent != nullptr; }
-bool Service::holds_last_free_worker() const { return runs_job_here() && waiting_workers_ + 1 >= workers_; }
-
-// A wait of a thread of ours that holds a worker slot, which others must not count on meanwhile.
-template <class Condition>
-Woken Service::wait_in(Condition& condition, Locked& lock, const Wait& wait) {
-  const bool holds_worker = runs_job_here();
-  if (holds_worker) waiting_workers_++;
-  const Woken why = condition.wait(lock, wait, patience_);
-  if (holds_worker) waiting_workers_--;
+// Waits for something to claim, unlocked: awake for a while, then asleep.
+Woken Service::wait_for_work(Locked& lock, const Wait& wait) {
+  if (shared_.patience.spins + shared_.patience.yields != 0) {
+    work_.looking.fetch_add(1);
+    lock.unlock();
+    base::stay_awake(shared_.patience, work_.thrift, [&] {
+      return !submitted_.jobs.empty() || (wait.interrupt != nullptr && wait.interrupt->raised());
+    });
+    lock.lock();
+    work_.looking.fetch_sub(1);
+    if (!submitted_.jobs.empty()) return Woken::changed;
+  }
+  // Counted first, then looked once more: a submit pushes first, then looks at the count.
+  work_.waiting.fetch_add(1);
+  const uint64_t seen = work_.count.version();
+  Woken why = Woken::changed;
+  if (submitted_.jobs.empty() && ready_job() == nullptr && !shared_.closed) {
+    lock.unlock();
+    why = work_.count.wait(seen, wait, base::Patience{0, 0});
+    lock.lock();
+  }
+  // Under the lock. Whichever of the waiting comes, it looks for what one of them was called for.
+  work_.waiting.fetch_sub(1);
+  if (work_.called.load() != 0) work_.called.fetch_sub(1);
   return why;
 }
 
 Status Service::claim(const Wait* wait, Job*& out) {
   Reference staying(*this, Reference::later);
   After after;
-  Locked lock(mutex_);
+  Locked lock(back_.mutex);
   for (Woken why = Woken::changed;;) {
-    if (Job* job = claimable(); job != nullptr) {
+    take_submitted();
+    if (Job* job = ready_job(); job != nullptr) {
       hand_to_worker(*job, after);
       references_.fetch_add(1);
       out = job;
-      finish(lock, after);
+      finish(lock, after, staying);
       return Status::ok;
     }
-    if (closed_) return Status::closed;
+    if (shared_.closed) return Status::closed;
     if (wait == nullptr || why != Woken::changed) {
-      claim_missed_ = true;
+      // As in wait_for_work: said first, then looked once more.
+      work_.claim_missed.store(1);
+      if (!submitted_.jobs.empty() && back_.busy < shared_.workers) continue;
       return wait == nullptr ? Status::empty : status_of(why);
     }
-    if (holds_last_free_worker()) return Status::would_deadlock;
+    const WaitingWorker here(work_.waiting_workers, runs_job_here());
+    if (here.is_last_of(shared_.workers)) return Status::would_deadlock;
     staying.hold();
-    why = wait_in(work_, lock, *wait);
+    why = wait_for_work(lock, *wait);
   }
 }
 
 Status Service::take(Identity id, const Wait* wait, Owned& output) {
   Reference staying(*this, Reference::later);
   After after;
-  Locked lock(mutex_);
-  Job* job;
-  if (const Status found = find(id, job); found != Status::ok) return found;
+  Locked lock(front_.mutex);
+  bool waited = false;
   for (Woken why = Woken::changed;;) {
-    const Step step = move(*job, JobEvent::take, after);
-    if (step.allowed()) {
+    Job* job;
+    // After a wait somebody else may have ended it, and its place may hold another job by now.
+    if (const Status found = find(id, job); found != Status::ok)
+      return waited && shared_.closed ? Status::closed : found;
+    const uint64_t seen = job->ended.version();
+    const JobState state = state_at_front(*job);
+    if (state == JobState::completed) {
+      move(*job, JobState::completed, JobEvent::take, front_.moves, after);
       output = job->value.release();
       const bool lost = job->lost;
-      finish(lock, after);
+      finish(lock, after, staying);
       return lost ? Status::worker_lost : Status::ok;
     }
-    if (step.status != Status::pending) return closed_ ? Status::closed : step.status;
+    const Status refused = blocking::step(state, JobEvent::take).status;
+    if (refused != Status::pending) return shared_.closed ? Status::closed : refused;
     if (wait == nullptr) return Status::pending;
     if (why != Woken::changed) return status_of(why);
-    const bool own = &job->completion() == base::self().lent;
-    if (own || (job->state == JobState::queued && holds_last_free_worker())) return Status::would_deadlock;
+    const WaitingWorker here(work_.waiting_workers, state == JobState::queued && runs_job_here());
+    if (&job->completion() == base::self().lent || here.is_last_of(shared_.workers)) return Status::would_deadlock;
     staying.hold();
-    why = wait_in(job->ended, lock, *wait);
-    // Somebody else may have ended it meanwhile, and its place may hold another job by now.
-    if (find(id, job) != Status::ok) return closed_ ? Status::closed : Status::unknown;
+    waited = true;
+    lock.unlock();
+    why = job->ended.wait(seen, *wait, shared_.patience);
+    lock.lock();
   }
 }
 
 Status Service::query(Identity id, JobState& state) const {
-  Locked lock(mutex_);
+  Locked lock(front_.mutex);
   Job* job;
   if (const Status found = find(id, job); found != Status::ok) return found;
-  if (job->state == JobState::abandoned) return Status::unknown;
-  state = job->state;
+  const JobState now = state_at_front(*job);
+  if (now == JobState::abandoned) return Status::unknown;
+  state = now;
   return Status::ok;
 }
 
 Status Service::cancel(Identity id, JobState& was, Owned& reclaimed, bool give_back) {
+  Reference staying(*this, Reference::later);
   After after;
-  Locked lock(mutex_);
+  BothLocked lock(back_.mutex, front_.mutex);
   Job* job;
   if (const Status found = find(id, job); found != Status::ok) return found;
-  const JobState before = job->state;
-  const Step step = move(*job, JobEvent::cancel, after);
+  take_submitted();
+  take_ended();
+  const JobState before = job->state_now();
+  const Step step = move(*job, before, JobEvent::cancel, front_.moves, after);
   if (!step.allowed()) return step.status;
   was = before;
   Owned value;
   if (step.value == Goes::to_caller) value = job->value.release();
   const bool end = !give_back && value.ends_itself();
-  if (end) ending_++;
-  Reference staying(*this, Reference::later);
-  if (end) staying.hold();
-  finish(lock, after);
+  if (end) {
+    front_.ending++;
+    staying.hold();
+  }
+  finish(lock, after, staying);
   if (give_back) reclaimed = value;
   if (end) end_counted(value);
   return Status::ok;
 }
 
 Epoch Service::epoch() const {
-  Locked lock(mutex_);
-  return epoch_locked();
+  Locked lock(front_.mutex);
+  return epoch_now();
 }
 
 Status Service::wait_epoch(Epoch later_than, const Wait* wait, Epoch& now) {
   Reference staying(*this, Reference::later);
-  Locked lock(mutex_);
-  if (later_than.service != number_) return Status::foreign;
-  if (later_than.sequence == 0 || later_than.sequence > epoch_ + 1) return Status::argument;
+  Locked lock(front_.mutex);
+  if (later_than.service != shared_.number) return Status::foreign;
+  if (later_than.sequence == 0 || later_than.sequence > front_.epoch + 1) return Status::argument;
   for (Woken why = Woken::changed;;) {
-    now = epoch_locked();
-    if (closed_) return Status::closed;
+    now = epoch_now();
+    if (shared_.closed) return Status::closed;
     if (now.sequence != later_than.sequence) return Status::ok;
     if (wait == nullptr) return Status::pending;
     if (why != Woken::changed) return status_of(why);
     staying.hold();
-    why = wait_in(capacity_, lock, *wait);
+    why = front_.capacity.wait(lock, *wait, shared_.patience);
   }
 }
 
 bool Service::closed() const {
-  Locked lock(mutex_);
-  return closed_;
+  Locked lock(front_.mutex);
+  return shared_.closed;
 }
 
-// Under the lock what nobody runs is taken out; it is handed over after it. The slots are not needed any more, for admission is
+// Under the locks what nobody runs is taken out; it is handed over after them. The slots are not needed any more, for admission is
 // closed, so the jobs themselves carry the values meanwhile.
 void Service::shutdown(Sink sink, void* user) {
   Reference staying(*this, Reference::later);
   List queued, completed;
   After after;
-  Locked lock(mutex_);
-  if (closed_) return;
+  BothLocked lock(back_.mutex, front_.mutex);
+  if (shared_.closed) return;
   staying.hold();
-  closed_ = true;
-  const auto extract = [&](List& from, List& to) {
+  shared_.closed = true;
+  take_submitted();
+  take_ended();
+  const auto extract = [&](List& from, JobState state, List& to) {
     while (!from.empty()) {
       Job& job = from.front();
-      move(job, JobEvent::shut_down, after);
-      if (&to == &completed && job.lost) continue;
-      unused_.erase(unused_.iterator_to(job));
+      move(job, state, JobEvent::shut_down, front_.moves, after);
+      if (state == JobState::completed && job.lost) continue;
+      front_.unused.erase(front_.unused.iterator_to(job));
       to.push_back(job);
-      ending_++;
+      front_.ending++;
     }
   };
-  extract(queued_, queued);
-  extract(named_, completed);
-  extract(completed_, completed);
+  extract(back_.ready, JobState::queued, queued);
+  extract(front_.named, JobState::completed, completed);
+  extract(front_.completed, JobState::completed, completed);
   completed.sort([](const Job& a, const Job& b) { return a.sequence < b.sequence; });
-  for (Job& job : active_) move(job, JobEvent::shut_down, after);
-  work_.tell_all(after.wakes);
-  capacity_.tell_all(after.wakes);
-  if (is_drained()) drained_.tell_all(after.wakes);
+  for (Job& job : back_.active) move(job, job.state_now(), JobEvent::shut_down, front_.moves, after);
+  work_.count.advance_open();
+  after.wakes.add(work_.count, true);
+  front_.capacity.tell_all(after.wakes);
+  if (is_drained()) front_.drained.tell_all(after.wakes);
   after.tell_waiters = true;
-  after.tell_work = claim_missed_;
-  finish(lock, after);
+  after.tell_work = work_.claim_missed.exchange(0) != 0;
+  finish(lock, after, staying);
   hand_over(queued, JobState::queued, sink, user);
   hand_over(completed, JobState::completed, sink, user);
 }
 
-// Each value goes to the sink, and what the sink leaves ends here.
+// Each value goes to the sink, and what the sink leaves ends here; also when the sink ends its thread.
 void Service::hand_over(List& jobs, JobState was, Sink sink, void* user) {
+  struct Rest {
+    Service& service;
+    List& jobs;
+    Owned next() {
+      const Owned value = jobs.front().value.release();
+      jobs.pop_front();
+      return value;
+    }
+    ~Rest() noexcept(false) {
+      while (!jobs.empty()) service.end_counted(next());
+    }
+  } rest{*this, jobs};
   while (!jobs.empty()) {
-    Owned value = jobs.front().value.release();
-    jobs.pop_front();
-    if (sink != nullptr) base::call_foreign(exceptions_, [&] { sink(user, was, value); });
-    end_counted(value);
+    struct Handed {
+      Service& service;
+      Owned value;
+      ~Handed() noexcept(false) { service.end_counted(value); }
+    } handed{*this, rest.next()};
+    if (sink != nullptr) base::call_foreign(exceptions_, [&] { sink(user, was, handed.value); });
   }
 }
 
 Status Service::drained(const Wait* wait) {
   Reference staying(*this, Reference::later);
-  Locked lock(mutex_);
-  if (!closed_) return Status::state;
+  Locked lock(front_.mutex);
+  if (!shared_.closed) return Status::state;
   for (Woken why = Woken::changed;;) {
     if (is_drained()) return Status::ok;
     if (wait == nullptr) return Status::pending;
     if (runs_job_here()) return Status::would_deadlock;
     if (why != Woken::changed) return status_of(why);
     staying.hold();
-    why = wait_in(drained_, lock, *wait);
+    why = front_.drained.wait(lock, *wait, shared_.patience);
   }
 }
 
 Counts Service::count() const {
   const int64_t now = base::coarse_now_ns();
-  const auto moved = [this](JobState from, JobEvent event) {
-    return moves_[static_cast<size_t>(from)][static_cast<size_t>(event)];
+  const auto happened = [this](JobState from, JobEvent event) {
+    const auto f = static_cast<size_t>(from), e = static_cast<size_t>(event);
+    return front_.moves[f][e] + back_.moves[f][e];
   };
   const auto age = [now](const List& list) -> int64_t {
     if (list.empty()) return 0;
@@ -400,52 +517,68 @@ Counts Service::count() const {
   };
   using S = JobState;
   using E = JobEvent;
-  Locked lock(mutex_);
+  BothLocked lock(back_.mutex, front_.mutex);
+  take_submitted();
   Counts c{};
-  c.accepting = !closed_;
-  c.admitted = admitted_;
-  c.maximum_jobs = maximum_jobs_;
-  c.workers = workers_;
-  c.epoch = epoch_;
-  c.accepted = moved(S::free, E::submit);
-  c.saturated = saturated_;
-  c.taken = moved(S::completed, E::take);
-  c.cancelled_queued = moved(S::queued, E::cancel);
-  c.cancelled_completed = moved(S::completed, E::cancel);
-  c.shutdown_queued = moved(S::queued, E::shut_down);
-  c.shutdown_completed = moved(S::completed, E::shut_down);
-  c.abandoned_retired = moved(S::abandoned, E::complete) + moved(S::abandoned, E::lose);
-  c.completed_ok = moved(S::running, E::complete) + moved(S::abandoned, E::complete);
-  c.completed_lost = moved(S::running, E::lose) + moved(S::abandoned, E::lose);
+  c.accepting = !shared_.closed;
+  c.admitted = front_.admitted;
+  c.maximum_jobs = shared_.maximum_jobs;
+  c.workers = shared_.workers;
+  c.epoch = front_.epoch;
+  c.accepted = happened(S::free, E::submit);
+  c.saturated = front_.saturated;
+  c.taken = happened(S::completed, E::take);
+  c.cancelled_queued = happened(S::queued, E::cancel);
+  c.cancelled_completed = happened(S::completed, E::cancel);
+  c.shutdown_queued = happened(S::queued, E::shut_down);
+  c.shutdown_completed = happened(S::completed, E::shut_down);
+  c.abandoned_retired = happened(S::abandoned, E::complete) + happened(S::abandoned, E::lose);
+  c.completed_ok = happened(S::running, E::complete) + happened(S::abandoned, E::complete);
+  c.completed_lost = happened(S::running, E::lose) + happened(S::abandoned, E::lose);
   c.exceptions = exceptions_.load();
-  const uint64_t claimed = moved(S::queued, E::claim);
-  const uint64_t abandoned = moved(S::running, E::cancel) + moved(S::running, E::shut_down);
+  const uint64_t abandoned = happened(S::running, E::cancel) + happened(S::running, E::shut_down);
   const auto now_in = [&c](JobState state) -> uint32_t& { return c.in_state[static_cast<size_t>(state)]; };
-  now_in(S::queued) = static_cast<uint32_t>(c.accepted - claimed - c.cancelled_queued - c.shutdown_queued);
+  now_in(S::queued) =
+      static_cast<uint32_t>(c.accepted - happened(S::queued, E::claim) - c.cancelled_queued - c.shutdown_queued);
   now_in(S::abandoned) = static_cast<uint32_t>(abandoned - c.abandoned_retired);
-  now_in(S::running) = busy_ - now_in(S::abandoned);
-  now_in(S::completed) = admitted_ - now_in(S::queued) - busy_;
-  c.oldest_queued_ns = age(queued_);
-  c.longest_running_ns = age(active_);
+  now_in(S::running) = back_.busy - now_in(S::abandoned);
+  now_in(S::completed) = front_.admitted - now_in(S::queued) - back_.busy;
+  c.oldest_queued_ns = age(back_.ready);
+  c.longest_running_ns = age(back_.active);
   return c;
 }
 
 // ---- Guards ---------------------------------------------------------------------------------------------------------
 
 void Service::end_guard(Job& job, JobEvent event, Owned& output, Job** next, const Interrupt* stop) {
+  if (next != nullptr) *next = nullptr;
+  Reference staying(*this, Reference::guards);
   After after;
-  Owned unwanted;
-  Locked lock(mutex_);
+  Locked lock(back_.mutex);
+  if (job.state_now() == JobState::abandoned) {
+    lock.unlock();
+    retire_abandoned(job, event, output);
+    return;
+  }
   job.lost = event == JobEvent::lose;
-  const Step step = move(job, event, after);
-  if (step.value == Goes::to_service) job.value = output.release();
-  if (step.value == Goes::dropped) unwanted = output.release();
-  if (unwanted.ends_itself()) ending_++;
-  if (next != nullptr) {
-    *next = stop->raised() ? nullptr : claimable();
+  job.value = output.release();
+  move(job, JobState::running, event, back_.moves, after);
+  if (next != nullptr && !stop->raised()) {
+    take_submitted();
+    *next = ready_job();
     if (*next != nullptr) hand_to_worker(**next, after);
   }
-  finish(lock, after);
+  finish(lock, after, staying);
+}
+
+void Service::retire_abandoned(Job& job, JobEvent event, Owned& output) {
+  Reference staying(*this, Reference::guards);
+  After after;
+  BothLocked lock(back_.mutex, front_.mutex);
+  const Owned unwanted = output.release();
+  if (unwanted.ends_itself()) front_.ending++;
+  move(job, JobState::abandoned, event, front_.moves, after);
+  finish(lock, after, staying);
   if (unwanted.ends_itself()) end_counted(unwanted);
 }
 
@@ -471,22 +604,25 @@ void Service::drop_unbegun(Job& job) {
 
 Job* Service::claim_for_worker(Interrupt& stop) {
   const Wait until_stopped{base::kForever, &stop, false};
+  Reference staying(*this, Reference::guards);  // the workers hold the service
   After after;
-  Locked lock(mutex_);
+  Locked lock(back_.mutex);
   for (;;) {
+    take_submitted();
+    Job* const job = ready_job();
     if (stop.raised()) {
       // It may have been this thread that was woken for a job it does not take any more.
-      if (claimable() != nullptr) work_.tell_one(after.wakes);
+      if (job != nullptr) tell_work(after);
       return nullptr;
     }
-    if (Job* job = claimable(); job != nullptr) {
+    if (job != nullptr) {
       hand_to_worker(*job, after);
       references_.fetch_add(1);
-      finish(lock, after);
+      finish(lock, after, staying);
       return job;
     }
-    if (closed_) return nullptr;
-    wait_in(work_, lock, until_stopped);
+    if (shared_.closed) return nullptr;
+    wait_for_work(lock, until_stopped);
   }
 }
 

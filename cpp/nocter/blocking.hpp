@@ -1,7 +1,12 @@
 // The blocking service: a bounded set of jobs, each with one owner at every moment.
 //
-// One mutex guards all of it. Every move of a job goes through move(), which asks blocking_rules.hpp what happens; then the lock
-// is released, and only then is anybody woken, told, or any value ended.
+// Those who submit and take and those who claim and complete work on two sides, each under a lock of its own:
+//   front   admission, free jobs, jobs that have ended
+//   back    jobs ready to be claimed, jobs that run
+// Jobs cross over in two stacks, submitted and ended, which one side pushes to and the other takes whole, so that the sides meet
+// once a batch. Who must see both (cancel, shutdown, count, the end of an abandoned job) takes back, then front, and empties the
+// stacks. Every move of a job goes through move(), which asks blocking_rules.hpp what happens; then the locks are released, and
+// only then is anybody woken, told, or any value ended.
 #pragma once
 
 #include <boost/intrusive/list.hpp>
@@ -34,8 +39,8 @@ struct Counts {
   bool accepting;
   uint32_t in_state[kJobStates];
   uint32_t admitted, maximum_jobs, workers;
-  uint64_t epoch, accepted, saturated, taken, cancelled_queued, cancelled_completed, shutdown_queued, shutdown_completed,
-      abandoned_retired, completed_ok, completed_lost, exceptions;
+  uint64_t epoch, accepted, saturated, taken, cancelled_queued, cancelled_completed, shutdown_queued,
+      shutdown_completed, abandoned_retired, completed_ok, completed_lost, exceptions;
   int64_t oldest_queued_ns, longest_running_ns;
 };
 
@@ -50,22 +55,25 @@ struct Completion {
 };
 
 // Two cache lines: what its worker and its waiter touch, and what keeps it in its place.
-struct alignas(64) Job : RunningJob, Completion {
+struct alignas(128) Job : RunningJob, Completion {
   explicit Job(Service& owner) : interrupt(true), service(owner) {}
   RunningJob& running() { return *this; }
   Completion& completion() { return *this; }
+  JobState state_now() const { return static_cast<JobState>(state.observe()); }
 
   base::InterruptHandle interrupt;
   Owned value;            // the input while queued and until begun, the output when completed
-  uint64_t sequence = 0;  // of the job that is here, or was last
+  uint64_t sequence = 0;  // of the job that is here, or was last: front
 
   Service& service;
   boost::intrusive::list_member_hook<boost::intrusive::link_mode<boost::intrusive::normal_link>> place;
-  base::Condition ended;
-  int64_t since_ns = 0;  // queued, or claimed
-  JobState state = JobState::free;
-  bool lost = false;   // completed without an output
-  bool named = false;  // completed and told to whoever asks for completed jobs
+  Job* next = nullptr;                           // in a stack
+  [[no_unique_address]] base::EventCount ended;  // moves when a take may find another state
+  base::Atomic<uint8_t> state;
+  bool lost = false;      // completed without an output
+  bool at_front = false;  // completed, and the front has it: front
+  bool named = false;     // completed, and told to whoever asks for completed jobs: front
+  int64_t since_ns = 0;   // queued, or claimed
 };
 static_assert(sizeof(Job) == 128);
 
@@ -78,20 +86,9 @@ class Service {
   Status claim(const base::Wait* wait, Job*& out);
   Status take(Identity id, const base::Wait* wait, Owned& output);
   Status query(Identity id, JobState& state) const;
-  // Calls each(index, identity) under the lock: it may only store.
+  // Calls each(index, identity) under a lock: it may only store.
   template <class Each>
-  size_t completed(size_t capacity, Each&& each) {
-    base::Locked lock(mutex_);
-    size_t count = 0;
-    for (; count < capacity && !completed_.empty(); count++) {
-      Job& job = completed_.front();
-      completed_.pop_front();
-      job.named = true;
-      named_.push_back(job);
-      each(count, identity_of(job));
-    }
-    return count;
-  }
+  size_t completed(size_t capacity, Each&& each);
   Status cancel(Identity id, JobState& was, Owned& reclaimed, bool give_back);
   Epoch epoch() const;
   Status wait_epoch(Epoch later_than, const base::Wait* wait, Epoch& now);
@@ -114,7 +111,7 @@ class Service {
   }
 
   Identity identity_of(const Job& job) const {
-    return Identity::of(number_, static_cast<uint64_t>(&job - jobs_), job.sequence);
+    return Identity::of(shared_.number, static_cast<uint64_t>(&job - shared_.jobs), job.sequence);
   }
   bool abandoned(const Job& job) const { return job.interrupt.interrupt.raised(); }
 
@@ -125,7 +122,7 @@ class Service {
     void* user;
   };
   base::Workers::Started serve(const Run& run, base::ThreadOptions options, base::Workers*& out);
-  uint32_t workers() const { return workers_; }
+  uint32_t workers() const { return shared_.workers; }
   bool closed() const;
   base::Atomic<uint64_t>& exceptions() { return exceptions_; }
 
@@ -137,10 +134,45 @@ class Service {
   using List = boost::intrusive::list<
       Job,
       boost::intrusive::member_hook<
-          Job, boost::intrusive::list_member_hook<boost::intrusive::link_mode<boost::intrusive::normal_link>>, &Job::place>,
+          Job, boost::intrusive::list_member_hook<boost::intrusive::link_mode<boost::intrusive::normal_link>>,
+          &Job::place>,
       boost::intrusive::constant_time_size<false>>;
 
-  // What a move leaves to be done once the lock is released.
+  // Pushed to by one side, taken whole by the other, oldest first.
+  class Stack {
+   public:
+    bool empty() const { return top_.observe() == nullptr; }
+    void push(Job& job) {
+      job.next = top_.glance();
+      while (!top_.compare_exchange(job.next, &job)) {
+      }
+    }
+    // Calls each(job) from the oldest to the newest.
+    template <class Each>
+    void take_all(Each&& each) {
+      if (empty()) return;
+      Job* newest = top_.exchange(nullptr);
+      Job* oldest = nullptr;
+      while (newest != nullptr) {
+        __builtin_prefetch(newest, 1);  // its first line; the chain runs through the second
+        Job* const next = newest->next;
+        newest->next = oldest;
+        oldest = newest;
+        newest = next;
+      }
+      while (oldest != nullptr) {
+        Job* const next = oldest->next;
+        each(*oldest);
+        oldest = next;
+      }
+    }
+
+   private:
+    base::Atomic<Job*> top_;
+  };
+
+  using Moves = uint64_t[kJobStates][kJobEvents];
+  // What a move leaves to be done once the locks are released.
   struct After {
     base::Wakes wakes;
     bool tell_waiters = false;
@@ -150,83 +182,137 @@ class Service {
   // declared before the lock, so that the lock is released first.
   class Reference {
    public:
-    enum Held : bool { later, already };
-    Reference(Service& service, Held held) : service_(service), held_(held == already) {}
+    // To be taken by hold(); taken already and ended here; held by the guard that makes the call, which outlives it.
+    enum Held : uint8_t { later, already, guards };
+    Reference(Service& service, Held held) : service_(service), held_(held) {}
     ~Reference() {
-      if (held_) service_.release();
+      if (held_ == already) service_.release();
     }
     Reference(const Reference&) = delete;
     Reference& operator=(const Reference&) = delete;
     void hold() {
-      if (!held_) service_.references_.fetch_add(1);
-      held_ = true;
+      if (held_ != later) return;
+      service_.references_.fetch_add(1);
+      held_ = already;
     }
 
    private:
     Service& service_;
-    bool held_;
+    Held held_;
   };
 
   ~Service();
   void release();
 
-  // With the lock held.
-  Step move(Job& job, JobEvent event, After& after);
-  void slot_freed(Job& job, After& after);
-  void worker_freed(After& after);
-  Job* unused_job();
-  Job* claimable() { return queued_.empty() || busy_ >= workers_ ? nullptr : &queued_.front(); }
-  void hand_to_worker(Job& job, After& after);
-  Status find(Identity id, Job*& job) const;
-  bool is_drained() const { return closed_ && admitted_ == 0 && ending_ == 0; }
-  Epoch epoch_locked() const { return {number_, epoch_ + 1}; }
+  // The only place where a job changes its state, and where slots, workers, totals and lists follow it. Called with the lock or
+  // locks held that the event needs; `moves` are the totals of that side.
+  Step move(Job& job, JobState from, JobEvent event, Moves& moves, After& after);
+  void slot_freed(Job& job, After& after);        // front
+  void worker_freed(After& after);                // back
+  void hand_to_worker(Job& job, After& after);    // back
+  Job* unused_job();                              // front
+  Job* ready_job();                               // back
+  void take_submitted() const;                    // back
+  void take_ended() const;                        // front
+  JobState state_at_front(const Job& job) const;  // front
+  void tell_work(After& after);
+  Status find(Identity id, Job*& job) const;  // front
+  bool is_drained() const { return shared_.closed && front_.admitted == 0 && front_.ending == 0; }
+  Epoch epoch_now() const { return {shared_.number, front_.epoch + 1}; }
   bool runs_job_here() const;
-  bool holds_last_free_worker() const;
 
-  template <class Condition>
-  base::Woken wait_in(Condition& condition, base::Locked& lock, const base::Wait& wait);
-  void finish(base::Locked& lock, After& after);
+  base::Woken wait_for_work(base::Locked& lock, const base::Wait& wait);
+  template <class Lock>
+  void finish(Lock& lock, After& after, Reference& staying);
   void hand_over(List& jobs, JobState was, Sink sink, void* user);
   void end_counted(Owned value);
-  // Ends a job's guard. For a worker of ours it claims the next job under the same lock, when there is one and `stop` was not
+  // Ends a job's guard. For a worker of ours it claims the next job under the same lock, when one is ready and `stop` was not
   // raised: `next` then takes the guard's reference over, else it is null.
   void end_guard(Job& job, JobEvent event, Owned& output, Job** next, const base::Interrupt* stop);
+  void retire_abandoned(Job& job, JobEvent event, Owned& output);
   // For a worker of ours; null: no more.
   Job* claim_for_worker(base::Interrupt& stop);
 
-  // Guarded by the lock: what every call looks at comes first.
-  mutable base::Mutex mutex_;
-  bool closed_ = false;
-  bool claim_missed_ = false;  // a claim found nothing since the work notifier was told last
-  uint32_t admitted_ = 0, busy_ = 0;
-  const uint32_t maximum_jobs_, workers_;
-  uint32_t carved_ = 0;    // jobs of the slab that were ever used
-  uint32_t resting_ = 0;   // jobs in unused_
-  uint64_t next_sequence_;
-  uint64_t epoch_ = 0;
-  List queued_;
-  List unused_;     // free again, longest first
-  List active_;     // running and abandoned, oldest claim first
-  List completed_;  // not yet named, oldest end first
-  List named_;      // completed and named
-  Job* const jobs_;
-  const uint64_t number_;
-
-  base::WorkCondition work_;
-  base::Condition capacity_;
-  base::Condition drained_;
-  uint32_t ending_ = 0;           // values that a call of ours is dropping right now
-  uint32_t waiting_workers_ = 0;  // threads of ours that hold a worker slot and wait for another
-  uint64_t moves_[kJobStates][kJobEvents] = {};  // how often each happened: every total is read off here
-  uint64_t saturated_ = 0;
-
-  const base::Patience patience_;
-  const base::Notifier waiters_, work_notifier_;
+  // Groups of cache lines: what the front writes, what the back writes, where they meet, and what both only read or seldom write.
+  struct alignas(64) Front {
+    base::Mutex mutex;
+    uint32_t admitted = 0;
+    uint32_t carved = 0;   // jobs of the slab that were ever used
+    uint32_t resting = 0;  // jobs in unused
+    uint32_t ending = 0;   // values that a call of ours is dropping right now
+    uint64_t next_sequence = 1;
+    uint64_t epoch = 0;
+    uint64_t saturated = 0;
+    List unused;     // free again, longest first
+    List completed;  // ended and not yet named, oldest end first
+    List named;      // ended and named
+    base::Condition capacity;
+    base::Condition drained;
+    Moves moves = {};  // how often each happened under the front lock, or under both
+  };
+  struct alignas(64) Back {
+    base::Mutex mutex;
+    uint32_t busy = 0;  // jobs running or abandoned
+    List ready;         // taken from submitted, oldest first
+    List active;        // running and abandoned, oldest claim first
+    Moves moves = {};   // how often each happened under the back lock alone
+  };
+  struct alignas(64) Crossing {
+    Stack jobs;
+  };
+  // Who waits for a job to claim. A claimer counts itself, then looks once more, then sleeps; a submit pushes, then looks at the counts.
+  struct Work {
+    alignas(64) base::Atomic<uint32_t> waiting;
+    base::Atomic<uint32_t> called;       // of the waiting, how many were woken and have not come yet
+    base::Atomic<uint8_t> claim_missed;  // a claim found nothing since the work notifier was told last
+    base::EventCount count;
+    // Moves whenever a claimer runs dry, so away from what every submit reads.
+    alignas(64) base::Atomic<uint32_t> looking;  // claimers that are awake and will look at submitted by themselves
+    base::Atomic<uint32_t> thrift;
+    base::Atomic<uint32_t> waiting_workers;  // threads of ours that hold a worker slot and wait for another one
+  };
+  struct alignas(64) Shared {
+    Shared(const Options& options, Job* memory, uint64_t service_number)
+        : number(service_number),
+          jobs(memory),
+          maximum_jobs(options.maximum_jobs),
+          workers(options.workers),
+          patience(options.patience),
+          waiters(options.waiters),
+          work_notifier(options.work) {}
+    bool closed = false;  // both to write, either to read
+    const uint64_t number;
+    Job* const jobs;
+    const uint32_t maximum_jobs, workers;
+    const base::Patience patience;
+    const base::Notifier waiters, work_notifier;
+  };
+  mutable Front front_;
+  mutable Back back_;
+  mutable Crossing submitted_, ended_;
+  Work work_;
+  Shared shared_;
+  alignas(64) base::Atomic<uint32_t> references_{
+      1};  // the handle, each guard, each thread inside a wait, each set of workers
   base::Atomic<uint64_t> exceptions_;
-  base::Atomic<uint32_t> references_{1};  // the handle, each guard, each thread inside a wait, each set of workers
 };
 
 inline Job& job_of(RunningJob& guard) { return static_cast<Job&>(guard); }
 inline Job& job_of(Completion& guard) { return static_cast<Job&>(guard); }
+
+template <class Each>
+size_t Service::completed(size_t capacity, Each&& each) {
+  base::Locked lock(front_.mutex);
+  if (front_.completed.empty()) take_ended();
+  size_t count = 0;
+  for (; count < capacity && !front_.completed.empty(); count++) {
+    Job& job = front_.completed.front();
+    front_.completed.pop_front();
+    job.named = true;
+    front_.named.push_back(job);
+    each(count, identity_of(job));
+  }
+  return count;
+}
 
 }  // namespace nocter::blocking

@@ -29,9 +29,7 @@ struct Step {
 // A slot is occupied from submit until the job is free again; a worker from claim until its guard has ended.
 constexpr bool occupies_slot(JobState state) { return state != JobState::free; }
 constexpr bool occupies_worker(JobState state) { return state == JobState::running || state == JobState::abandoned; }
-constexpr bool frees_slot(JobState from, const Step& step) {
-  return occupies_slot(from) && !occupies_slot(step.next);
-}
+constexpr bool frees_slot(JobState from, const Step& step) { return occupies_slot(from) && !occupies_slot(step.next); }
 constexpr bool frees_worker(JobState from, const Step& step) {
   return occupies_worker(from) && !occupies_worker(step.next);
 }

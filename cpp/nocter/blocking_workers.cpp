@@ -66,9 +66,8 @@ void Serving::run(Interrupt& stop) {
     Job& job = *held.job;
     held.input = Service::begin(job);
     base::self().lent = &job.completion();
-    const bool returned = base::call_foreign(service_.exceptions_, [&] {
-      run_.call(run_, held.input, held.output, job.completion());
-    });
+    const bool returned =
+        base::call_foreign(service_.exceptions_, [&] { run_.call(run_, held.input, held.output, job.completion()); });
     if (!held.forget_lent()) {
       held.end_values();
       continue;
@@ -84,7 +83,7 @@ void Serving::run(Interrupt& stop) {
 base::Workers::Started Service::serve(const Run& run, base::ThreadOptions options, base::Workers*& out) {
   auto* serving = new (std::nothrow) Serving(*this, run);
   if (serving == nullptr) return {Status::memory, 0, ENOMEM};
-  if (options.threads == 0) options.threads = workers_;
+  if (options.threads == 0) options.threads = shared_.workers;
   return base::Workers::start(*serving, options, out);
 }
 

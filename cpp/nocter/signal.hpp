@@ -13,12 +13,13 @@ class Signal {
   static Signal* create() { return base::make_handle<Signal, base::Kind::signal>(); }
   Signal() : header(base::Kind::signal) {}
 
-  uint64_t version() const { return count_.version(); }
+  uint64_t version() { return count_.observe(); }
 
-  // False when closed; `now` is the version then.
-  bool publish(uint64_t& now) {
-    const bool moved = count_.advance(now);
-    count_.wake_all();
+  // False when closed; `now` is the version then. A version that nobody asked for here may be published away by a notifier's
+  // wake without moving.
+  bool publish(uint64_t& now, bool asked) {
+    const bool moved = count_.advance(now, asked);
+    if (moved) count_.wake_all();
     return moved;
   }
 
@@ -30,15 +31,16 @@ class Signal {
       now = seen;
       return Status::pending;
     }
+    if (!over) count_.observe();
     // A thread that was on its way in when the handle ended finds it closed, and must not count itself among its users.
     if (!over && !hold()) over = count_.look(seen, why);
     if (!over) {
       const Reference staying{*this};
       why = count_.wait(seen, *wait, base::default_patience());
-      now = count_.version();
+      now = count_.observe();
       return base::status_of(why);
     }
-    now = count_.version();
+    now = count_.observe();
     return base::status_of(why);
   }
 
@@ -55,11 +57,13 @@ class Signal {
 
   base::Notifier notifier() {
     references_.fetch_add(1);
-    return {[](void* user) {
-              uint64_t ignored;
-              static_cast<Signal*>(user)->publish(ignored);
-            },
+    return {[](void* user) { static_cast<Signal*>(user)->wake(); },
             [](void* user) { static_cast<Signal*>(user)->release(); }, this};
+  }
+
+  // A notifier's wake: those between two readings of the version collapse.
+  void wake() {
+    if (count_.advance_if_observed()) count_.wake_all();
   }
 
   base::Header header;

@@ -186,8 +186,8 @@ NOCTER_API bool nocter_completion_abandoned(const nocter_completion *completion)
 /**
  * @brief An interrupt that is raised when the job is abandoned, to carry in the job's own waits.
  * @param completion the guard.
- * @return the interrupt: the guard's, valid until the guard is consumed, not to be destroyed; NULL for NULL or a
- *         consumed guard.
+ * @return the interrupt: the guard's, valid until the guard is consumed. Raising, clearing or destroying it by hand
+ *         does nothing. NULL for NULL or a consumed guard.
  * @par Threads owner only.
  * @since 0.1
  */

@@ -29,6 +29,7 @@ class EventFd {
   int fd() const { return fd_; }
 
   void wake() {
+    if (header.of_parent()) return;  // a forked child shares the descriptor with its parent, and must not wake it
     if (signalled_.exchange(1) != 0) return;
     const uint64_t one = 1;
     while (write(fd_, &one, sizeof one) < 0 && errno == EINTR) {

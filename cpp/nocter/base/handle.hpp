@@ -14,7 +14,8 @@ enum class Kind : uint32_t { interrupt, signal, eventfd, blocking, workers, runn
 const char* kind_name(Kind kind);
 
 // How often this process is a fork of one that had the library loaded; a handle of an earlier generation is a parent's.
-uint32_t fork_generation();
+extern Atomic<uint32_t> fork_count;
+inline uint32_t fork_generation() { return fork_count.glance(); }
 
 // A number mixed with the handle's own address: neither zeroed, nor foreign, nor copied memory has it. Relaxed, for it only
 // tells right use from wrong; wrong use racing with itself is not told apart.
@@ -46,8 +47,9 @@ struct Header {
   bool of_parent() const { return generation != fork_generation(); }
 };
 
-// The memory of handles. An ended one rests behind 64 others before it is used again, so that its tag stays dead for a while.
-// The first cells of each kind are static, so that resting memory is no leak; others are freed when no handle of the kind lives.
+// The memory of handles. An ended one rests behind 64 others before it is used again, so that its tag stays dead for a while. It is
+// never given back, so that a call on its way out of a handle that another thread ended still reads memory of ours; there is as
+// much of it as handles of the kind lived at once, and the first cells of each kind are static.
 class ShellPool {
  public:
   constexpr ShellPool(std::byte* cells, size_t cell_size, size_t cell_count)
@@ -63,19 +65,17 @@ class ShellPool {
   };
   Link* link_of(void* shell) const;
   void* shell_of(Link* link) const;
-  bool is_static(const void* shell) const;
-  void free_dynamic();
 
   std::byte* const cells_;
   const size_t cell_size_, cell_count_;
   Mutex mutex_;
-  size_t fresh_ = 0, resting_ = 0, live_ = 0;
+  size_t fresh_ = 0, resting_ = 0;
   Link *first_ = nullptr, *last_ = nullptr;
 };
 
 inline constexpr size_t kShellAlign = 64;
 ShellPool& shell_pool(Kind kind);
-inline constexpr size_t kShellSize = 640;
+inline constexpr size_t kShellSize = 1536;
 // The largest object a handle may be: what lies behind it links resting shells, so that the object stays as its end left it, and
 // a call that was on its way in when another thread ended the handle finds a closed object and not another one's.
 inline constexpr size_t kHandleSize = kShellSize - sizeof(void*);

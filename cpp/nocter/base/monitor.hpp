@@ -27,8 +27,26 @@ struct Patience {
   uint32_t spins;
   uint32_t yields;
 };
-// Whom a publication must reach: who is woken alone counts as awake while it looks for itself (see wake_one).
-enum class Reach : bool { everybody, one };
+
+// Looks again and again, yielding the core after a while, until `ready` says yes: true; or false once that was in vain long enough.
+// Staying awake is worth it while what is awaited comes at once, and a waste when it does not: each time in vain halves the next
+// try, each success restores it. `thrift` remembers that.
+template <class Ready>
+bool stay_awake(Patience patience, Atomic<uint32_t>& thrift, Ready&& ready) {
+  constexpr uint32_t kMostThrift = 3;
+  const uint32_t saved = thrift.glance();
+  bool found = false;
+  for (uint32_t i = 0; i < patience.spins && !found; i++) {
+    relax();
+    found = ready();
+  }
+  for (uint32_t i = 0; i < (patience.yields >> saved) && !found; i++) {
+    yield_core();
+    found = ready();
+  }
+  if (found ? saved != 0 : saved < kMostThrift) thrift.jot(found ? 0 : saved + 1);
+  return found;
+}
 Patience default_patience();
 
 // ---- Interrupt ------------------------------------------------------------------------------------------------------
@@ -69,47 +87,65 @@ class EventCount {
  public:
   static constexpr uint64_t kFirst = 1;  // zero is no version
 
-  uint64_t version() const { return word_.load() >> 1; }
-  bool closed() const { return (word_.load() & 1) != 0; }
+  uint64_t version() const { return word_.load() >> kVersionShift; }
+  bool closed() const { return (word_.load() & kClosed) != 0; }
+  // A version that may be waited on after advance_if_observed() was used: it is marked as known to somebody.
+  uint64_t observe() {
+    const uint64_t word = word_.load();
+    return ((word & kObserved) != 0 ? word : word_.fetch_or(kObserved)) >> kVersionShift;
+  }
 
-  // Moves the version and wakes nobody: may be called under a lock, to be followed by a wake after it. False when it is closed,
-  // and then it did not move; `now` is the version after it.
-  bool advance(uint64_t& now);
-  // The same for a count that was never closed and whose closing is not racing with this: one instruction.
-  uint64_t advance_open() { return (word_.fetch_add(2) >> 1) + 1; }
+  // Moves the version and wakes nobody, so that it may be done under a lock, with a wake after it. False when it is closed: then it
+  // did not move. `now` is the version after it; `observed` marks it as known to the caller.
+  bool advance(uint64_t& now, bool observed);
+  // The same for one that is never closed: one instruction.
+  void advance_open() { word_.fetch_add(kStep); }
+  // For wakes that may collapse: while nobody knows the version there is, nobody can wait for it to move. One load then, and the
+  // word's cache line stays shared. True when it moved.
+  bool advance_if_observed() {
+    if ((word_.load() & kObserved) == 0) return false;
+    uint64_t ignored;
+    return advance(ignored, false);
+  }
   // Closes for good; true the first time. To be followed by wake_all().
-  bool close();
+  bool close() { return (word_.fetch_or(kClosed) & kClosed) == 0; }
 
+  bool asleep() const { return sleepers_.load() != 0; }
   void wake_all() {
-    if (sleepers_.load() != 0) futex_wake(word_.futex_word(), kEverybody);
+    if (asleep()) futex_wake(word_.futex_word(), kEverybody);
   }
   // One is enough when every woken waiter looks for what it was woken for before it gives up, and passes the wake on when
-  // there is more than it took. A waiter still awake will see the new version by itself.
+  // there is more than it took.
   void wake_one() {
-    if (awake_.load() == 0 && sleepers_.load() != 0) futex_wake(word_.futex_word(), 1);
+    if (asleep()) futex_wake(word_.futex_word(), 1);
   }
 
   // Returns when the version is no longer `seen`, and for nothing else but close, interrupt, signal and deadline.
-  Woken wait(uint64_t seen, const Wait& wait, Patience patience, Reach reach = Reach::everybody);
+  Woken wait(uint64_t seen, const Wait& wait, Patience patience);
   // The first look of a wait, for those who must do something before they stay: true when it is over already.
   bool look(uint64_t seen, Woken& found) const {
-    const uint64_t word = word_.load();
-    if (word == seen << 1) return false;
-    found = (word & 1) != 0 ? Woken::closed : Woken::changed;
-    return true;
+    uint64_t ignored;
+    return look(seen, found, ignored);
   }
 
  private:
-  bool stay_awake(uint64_t seen, const Wait& wait, Patience patience, Reach reach, Woken& found);
+  // The word: the version, whether somebody knows it, whether it is closed. 62 bits of version never come round; the kernel compares
+  // the lower half, which could only do so in the instant between our own comparison and its, in which every publication is a
+  // system call.
+  static constexpr uint64_t kClosed = 1, kObserved = 2, kStep = 4;
+  static constexpr unsigned kVersionShift = 2;
+
+  bool look(uint64_t seen, Woken& found, uint64_t& word) const {
+    word = word_.load();
+    if ((word & kClosed) == 0 && word >> kVersionShift == seen) return false;
+    found = (word & kClosed) != 0 ? Woken::closed : Woken::changed;
+    return true;
+  }
   Woken sleep(uint64_t seen, const Wait& wait);
 
-  // The version in the upper 63 bits, closed in the lowest. 64 bits, so that no version ever comes round; the kernel compares
-  // the lower half, which could only come round during the instant between our own comparison and its, in which every
-  // publication is a system call.
-  Atomic<uint64_t> word_{kFirst << 1};
+  Atomic<uint64_t> word_{kFirst << kVersionShift};
   Atomic<uint32_t> sleepers_;
-  Atomic<uint32_t> awake_;
-  Atomic<uint32_t> thrift_;  // how often lately staying awake was in vain: see stay_awake
+  Atomic<uint32_t> thrift_;
 };
 
 // ---- Mutex ----------------------------------------------------------------------------------------------------------
@@ -160,6 +196,19 @@ class Locked {
   bool held_ = true;
 };
 
+// Two locks of one object, always taken in this order.
+class BothLocked {
+ public:
+  BothLocked(Mutex& first, Mutex& second) : first_(first), second_(second) {}
+  void unlock() {
+    second_.unlock();
+    first_.unlock();
+  }
+
+ private:
+  Locked first_, second_;
+};
+
 class Wakes;
 
 // ---- Condition ------------------------------------------------------------------------------------------------------
@@ -167,12 +216,10 @@ class Wakes;
 class Wakes;
 
 // Every member is called with the owner's Mutex held.
-template <Reach reach>
-class ConditionFor {
+class Condition {
  public:
-  // Those who wait now will look again: all of them, or at least one. They are woken by `wakes` after the lock.
+  // Those who wait now will look again. They are woken by `wakes` after the lock.
   void tell_all(Wakes& wakes);
-  void tell_one(Wakes& wakes);
 
   // Releases the lock, waits, takes it again. `changed`: look again. Anything else: the wait ended otherwise, and the caller still
   // looks once more before it believes that.
@@ -180,7 +227,7 @@ class ConditionFor {
     const uint64_t seen = count_.version();
     waiting_++;
     lock.unlock();
-    const Woken why = count_.wait(seen, wait, patience, reach);
+    const Woken why = count_.wait(seen, wait, patience);
     lock.lock();
     waiting_--;
     return why;
@@ -190,8 +237,6 @@ class ConditionFor {
   [[no_unique_address]] EventCount count_;
   uint32_t waiting_ = 0;
 };
-using Condition = ConditionFor<Reach::everybody>;
-using WorkCondition = ConditionFor<Reach::one>;
 
 // Collects under the lock, wakes after it. No allocation: a transition tells at most a handful of conditions; one that tells
 // more (a shutdown) sends them out in several goes.
@@ -201,6 +246,7 @@ class Wakes {
   ~Wakes() { send(); }
   Wakes(const Wakes&) = delete;
   Wakes& operator=(const Wakes&) = delete;
+  bool empty() const { return size_ == 0; }
   void add(EventCount& count, bool all) {
     if (size_ == kRoom) send();
     entries_[size_++] = {&count, all};
@@ -226,18 +272,10 @@ class Wakes {
   uint32_t size_ = 0;
 };
 
-template <Reach reach>
-void ConditionFor<reach>::tell_all(Wakes& wakes) {
+inline void Condition::tell_all(Wakes& wakes) {
   if (waiting_ == 0) return;
   count_.advance_open();
   wakes.add(count_, true);
-}
-template <Reach reach>
-void ConditionFor<reach>::tell_one(Wakes& wakes) {
-  static_assert(reach == Reach::one);
-  if (waiting_ == 0) return;
-  count_.advance_open();
-  wakes.add(count_, false);
 }
 
 }  // namespace nocter::base

@@ -63,6 +63,13 @@ inline Telling* inside_notifier_of(const void* service) {
   return found;
 }
 
+// Whether a notifier was left by longjmp: its frame lies where the stack has been taken back. Only a hint, for stacks may be
+// switched.
+inline bool left_by_longjmp() {
+  return self().telling != nullptr &&
+         reinterpret_cast<uintptr_t>(self().telling) < reinterpret_cast<uintptr_t>(__builtin_frame_address(0));
+}
+
 // Wakes; inside that very notifier the wake becomes one more turn of it, so that nothing recurses. True when the service was
 // destroyed meanwhile and the caller must let go of it.
 inline bool tell(const void* service, const Notifier& notifier, Atomic<uint64_t>& exceptions) {

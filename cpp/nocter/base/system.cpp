@@ -53,7 +53,8 @@ Slept futex_sleep(const uint32_t* word, uint32_t expected, const uint32_t* other
     }
   }
   timespec t = to_timespec(until);
-  return result_of(syscall(SYS_futex, word, FUTEX_WAIT_BITSET_PRIVATE, expected, &t, nullptr, FUTEX_BITSET_MATCH_ANY), sliced);
+  return result_of(syscall(SYS_futex, word, FUTEX_WAIT_BITSET_PRIVATE, expected, &t, nullptr, FUTEX_BITSET_MATCH_ANY),
+                   sliced);
 }
 
 // A signal handler may come here by way of an interrupt, so errno is put back.

@@ -16,7 +16,7 @@
 
 namespace nocter::base {
 
-// Sequentially consistent throughout: ThreadSanitizer and the explorer both see it whole, and x86 pays for it only in stores.
+// Sequentially consistent where nothing else is said: ThreadSanitizer and the explorer both see it whole.
 template <class T>
 class Atomic {
  public:
@@ -26,7 +26,11 @@ class Atomic {
   T exchange(T value) { return value_.exchange(value); }
   T fetch_add(T by) { return value_.fetch_add(by); }
   T fetch_sub(T by) { return value_.fetch_sub(by); }
+  T fetch_or(T bits) { return value_.fetch_or(bits); }
   bool compare_exchange(T& expected, T desired) { return value_.compare_exchange_strong(expected, desired); }
+  // Hands over what was written before it to whoever observes the value.
+  void publish(T value) { value_.store(value, std::memory_order_release); }
+  T observe() const { return value_.load(std::memory_order_acquire); }
   // For a value that only guides a policy, or that a lock protects and others merely glance at.
   T glance() const { return value_.load(std::memory_order_relaxed); }
   void jot(T value) { value_.store(value, std::memory_order_relaxed); }
@@ -79,10 +83,10 @@ inline void scheduling_point(const char*) {}
 struct Telling;
 // Plain data, so that it needs no construction, no destruction and (being small) no allocation.
 struct ThreadState {
-  Telling* telling;          // the notifiers this thread is inside of, innermost first
-  const void* serving;       // the service whose job this thread of ours runs
-  const void* lent;          // the completion lent to that job's function
-  bool lent_consumed;        // that function ended the job itself
+  Telling* telling;     // the notifiers this thread is inside of, innermost first
+  const void* serving;  // the service whose job this thread of ours runs
+  const void* lent;     // the completion lent to that job's function
+  bool lent_consumed;   // that function ended the job itself
 };
 inline thread_local ThreadState thread_state __attribute__((tls_model("initial-exec"))) = {};
 inline ThreadState& self() { return thread_state; }
