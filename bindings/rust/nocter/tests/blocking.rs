@@ -303,6 +303,27 @@ fn bnd_04_workers_may_be_dropped_by_one_of_their_own_threads() {
     assert_eq!(gone.recv_timeout(LONG), Err(mpsc::RecvTimeoutError::Disconnected));
 }
 
+/// The address space of the process in KiB: a thread that nobody has joined keeps its stack.
+fn address_space() -> usize {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap();
+    let line = status.lines().find(|line| line.starts_with("VmSize:")).unwrap();
+    line.split_whitespace().nth(1).unwrap().parse().unwrap()
+}
+
+#[test]
+fn bnd_04_dropped_workers_give_everything_back() {
+    let service = service::<(), ()>(1, 1);
+    let before = address_space();
+    for _ in 0..200 {
+        let (sender, gone) = mpsc::sync_channel::<()>(64);
+        let run = move |(), _: &nocter::Job<'_>| sender.send(()).unwrap();
+        drop(service.serve(run, &WorkersOptions::new()).unwrap());
+        assert_eq!(gone.recv_timeout(LONG), Err(mpsc::RecvTimeoutError::Disconnected));
+    }
+    let kept = address_space().saturating_sub(before);
+    assert!(kept < 800 * 1024, "{kept} KiB are kept by 200 threads that have ended");
+}
+
 #[test]
 fn bnd_04_a_job_carries_its_interrupt_in_its_own_waits() {
     let service = service::<(), Result<u64, Error>>(1, 1);
