@@ -12,21 +12,11 @@
 #include <cstdlib>
 #include <new>
 
-#include "support/build.hpp"
-
 // What stands behind: the allocator of the C library, or of the sanitizer that took its place.
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#if NOCTER_SANITIZED
 #define NOCTER_BEHIND(name) __interceptor_##name
-#define NOCTER_SANITIZED 1
-#elif defined(__has_feature)
-#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
-#define NOCTER_BEHIND(name) __interceptor_##name
-#define NOCTER_SANITIZED 1
-#endif
-#endif
-#ifndef NOCTER_BEHIND
+#else
 #define NOCTER_BEHIND(name) __libc_##name
-#define NOCTER_SANITIZED 0
 #endif
 
 extern "C" {

@@ -2,6 +2,7 @@
 #define BOOST_TEST_ALTERNATIVE_INIT_API
 #include "oom/suites.hpp"
 #include "support/fixture.hpp"
+#include "support/thread.hpp"
 
 namespace oom {
 
@@ -23,6 +24,7 @@ boost::unit_test::test_unit* test_case(const std::string& name, const std::funct
 namespace {
 
 bool add_tests() {
+  nocter_tests::Thread([] {}).join();  // ThreadSanitizer starts a thread of its own beside the first one
   boost::unit_test::test_suite& all = boost::unit_test::framework::master_test_suite();
   oom::add_allocation_tests(all);
   oom::add_system_tests(all);

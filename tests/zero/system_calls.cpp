@@ -67,7 +67,7 @@ SystemCalls system_calls_of(const std::function<void()>& prepare, const std::fun
     prepare();
     report->filtered = install_filter();
     if (report->filtered) measured();
-    _exit(0);
+    syscall(SYS_exit_group, 0);  // a sanitizer's _exit would look for leaks first
   }
   int status = -1;
   const bool ended = child > 0 && waitpid(child, &status, 0) == child && WIFEXITED(status) && WEXITSTATUS(status) == 0;
