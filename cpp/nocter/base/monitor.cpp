@@ -39,7 +39,7 @@ Woken EventCount::wait(uint64_t seen, const Wait& wait, Patience patience) {
 
 Woken EventCount::sleep(uint64_t seen, const Wait& wait) {
   Interrupt* const interrupt = wait.interrupt;
-  sleepers_.fetch_add(1);
+  if (!planted("sleeper_counted_late")) sleepers_.fetch_add(1);
   if (interrupt != nullptr) interrupt->sleepers_.fetch_add(1);
   Woken found;
   for (;;) {
@@ -49,10 +49,15 @@ Woken EventCount::sleep(uint64_t seen, const Wait& wait) {
       found = Woken::interrupted;
       break;
     }
+    if (planted("sleeper_counted_late")) sleepers_.fetch_add(1);
     const Slept slept =
         futex_sleep(word_.futex_word(), static_cast<uint32_t>(word),
                     interrupt != nullptr ? interrupt->raised_.futex_word() : nullptr, 0, wait.deadline_ns);
     if (look(seen, found)) break;
+    if (planted("timeout_ends_any_sleep") && wait.deadline_ns != kForever) {
+      found = Woken::timed_out;
+      break;
+    }
     if (slept == Slept::timed_out && now_ns() >= wait.deadline_ns) {
       found = interrupt != nullptr && interrupt->raised() ? Woken::interrupted : Woken::timed_out;
       break;

@@ -18,6 +18,7 @@
 
 #include <cstdint>
 
+#include "nocter/base/planted.hpp"
 #include "nocter/base/status.hpp"
 
 namespace nocter::base {
@@ -92,7 +93,8 @@ class EventCount {
   // A version that may be waited on after advance_if_observed() was used: it is marked as known to somebody.
   uint64_t observe() {
     const uint64_t word = word_.load();
-    return ((word & kObserved) != 0 ? word : word_.fetch_or(kObserved)) >> kVersionShift;
+    return ((word & kObserved) != 0 || planted("reading_marks_nothing") ? word : word_.fetch_or(kObserved)) >>
+           kVersionShift;
   }
 
   // Moves the version and wakes nobody, so that it may be done under a lock, with a wake after it. False when it is closed: then it
