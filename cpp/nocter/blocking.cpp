@@ -290,7 +290,7 @@ Woken Service::wait_for_work(Locked& lock, const Wait& wait) {
   if (shared_.patience.spins + shared_.patience.yields != 0) {
     work_.looking.fetch_add(1);
     lock.unlock();
-    base::stay_awake(shared_.patience, work_.thrift, [&] {
+    work_.alertness.stay_awake(shared_.patience, [&] {
       return !submitted_.jobs.empty() || (wait.interrupt != nullptr && wait.interrupt->raised());
     });
     lock.lock();
@@ -303,7 +303,9 @@ Woken Service::wait_for_work(Locked& lock, const Wait& wait) {
   Woken why = Woken::changed;
   if ((submitted_.jobs.empty() && ready_job() == nullptr && !shared_.closed) || planted("no_second_look")) {
     lock.unlock();
+    const int64_t asleep_since = base::now_ns();
     why = work_.count.wait(seen, wait, base::Patience{0, 0});
+    work_.alertness.slept(base::now_ns() - asleep_since);
     lock.lock();
   }
   // Under the lock. Whichever of the waiting comes, it looks for what one of them was called for.

@@ -268,7 +268,7 @@ class Service {
     base::EventCount count;
     // Moves whenever a claimer runs dry, so away from what every submit reads.
     alignas(64) base::Atomic<uint32_t> looking;  // claimers that are awake and will look at submitted by themselves
-    base::Atomic<uint32_t> thrift;
+    base::Alertness alertness;
     base::Atomic<uint32_t> waiting_workers;  // threads of ours that hold a worker slot and wait for another one
   };
   struct alignas(64) Shared {

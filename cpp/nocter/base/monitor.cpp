@@ -29,12 +29,16 @@ Woken EventCount::wait(uint64_t seen, const Wait& wait, Patience patience) {
   if (wait.deadline_ns != kForever && now_ns() >= wait.deadline_ns) {
     return look(seen, found) ? found : Woken::timed_out;
   }
+  if (patience.spins + patience.yields == 0) return sleep(seen, wait);
   Interrupt* const interrupt = wait.interrupt;
-  const bool awake = patience.spins + patience.yields != 0 && stay_awake(patience, thrift_, [&] {
-                       return word_.glance() >> kVersionShift != seen || (interrupt != nullptr && interrupt->raised());
-                     });
-  if (awake && look(seen, found)) return found;
-  return sleep(seen, wait);
+  const bool over = alertness_.stay_awake(patience, [&] {
+    return word_.glance() >> kVersionShift != seen || (interrupt != nullptr && interrupt->raised());
+  });
+  if (over && look(seen, found)) return found;
+  const int64_t asleep_since = now_ns();
+  found = sleep(seen, wait);
+  alertness_.slept(now_ns() - asleep_since);
+  return found;
 }
 
 Woken EventCount::sleep(uint64_t seen, const Wait& wait) {

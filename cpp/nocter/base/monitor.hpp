@@ -29,26 +29,46 @@ struct Patience {
   uint32_t yields;
 };
 
-// Looks again and again, yielding the core after a while, until `ready` says yes: true; or false once that was in vain long enough.
-// Staying awake is worth it while what is awaited comes at once, and a waste when it does not: each time in vain halves the next
-// try, each success restores it. `thrift` remembers that.
-template <class Ready>
-bool stay_awake(Patience patience, Atomic<uint32_t>& thrift, Ready&& ready) {
-  constexpr uint32_t kMostThrift = 3;
-  const uint32_t saved = thrift.glance();
-  bool found = false;
-  for (uint32_t i = 0; i < patience.spins && !found; i++) {
-    relax();
-    found = ready();
-  }
-  for (uint32_t i = 0; i < (patience.yields >> saved) && !found; i++) {
-    yield_core();
-    found = ready();
-  }
-  if (found ? saved != 0 : saved < kMostThrift) thrift.jot(found ? 0 : saved + 1);
-  return found;
-}
 Patience default_patience();
+
+// Staying awake before going to sleep: look again, then yield the core and look, a little each time. Waking a sleeper on another core
+// costs ten times what that does, so two threads that hand work to and fro fall into a trap: once both sleep, each is always asleep
+// when the other is done. So after a short sleep the next wait stays awake for as long as a wake-up takes; when that was in
+// vain, it is not tried again for a good while, so that it never costs more than a few percent.
+class Alertness {
+ public:
+  // Until `ready` says yes: true; false once it has been long enough.
+  template <class Ready>
+  bool stay_awake(Patience patience, Ready&& ready) {
+    const uint32_t state = state_.glance();
+    for (uint32_t i = 0; i < patience.spins; i++) {
+      relax();
+      if (ready()) return true;
+    }
+    for (uint32_t i = 0; i < patience.yields; i++) {
+      yield_core();
+      if (ready()) return true;
+    }
+    if (state != kLively || patience.yields == 0) {
+      if (state != kLively && state != 0) state_.jot(state - 1);
+      return false;
+    }
+    for (const int64_t until = now_ns() + kWakingUp; now_ns() < until;) {
+      yield_core();
+      if (ready()) return true;
+    }
+    state_.jot(kBarred);
+    return false;
+  }
+  void slept(int64_t ns) {
+    if (ns < 2 * kWakingUp && state_.glance() == 0) state_.jot(kLively);
+  }
+
+ private:
+  static constexpr int64_t kWakingUp = 100'000;
+  static constexpr uint32_t kBarred = 32, kLively = UINT32_MAX;  // else: for how many more waits it is not tried
+  Atomic<uint32_t> state_;
+};
 
 // ---- Interrupt ------------------------------------------------------------------------------------------------------
 
@@ -147,7 +167,7 @@ class EventCount {
 
   Atomic<uint64_t> word_{kFirst << kVersionShift};
   Atomic<uint32_t> sleepers_;
-  Atomic<uint32_t> thrift_;
+  Alertness alertness_;
 };
 
 // ---- Mutex ----------------------------------------------------------------------------------------------------------
