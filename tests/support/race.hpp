@@ -1,6 +1,7 @@
-// The same race many times over: two threads that start within nanoseconds of each other, one of them a little later.
+// The same race many times over: two threads that aim at the same moment, a few hundred nanoseconds to either side of it.
 #pragma once
 
+#include <algorithm>
 #include <atomic>
 #include <cstdint>
 #include <thread>
@@ -10,11 +11,6 @@
 
 namespace nocter_tests {
 
-inline void look_away(uint64_t times) {
-  static std::atomic<uint64_t> looked{0};
-  for (uint64_t i = 0; i < times; i++) looked.load();
-}
-
 // The longest a race goes on: on a busy machine each round may cost a time slice.
 inline constexpr int64_t kRaceNs = kSanitized ? 4'000'000'000 : 1'500'000'000;
 
@@ -22,9 +18,9 @@ inline constexpr int64_t kRaceNs = kSanitized ? 4'000'000'000 : 1'500'000'000;
 template <class SetUp, class One, class Other, class Check>
 void race(uint64_t rounds_to_run, uint64_t stream, SetUp set_up, One one, Other other, Check check) {
   std::atomic<uint64_t> started{0}, finished{0};
-  std::atomic<uint64_t> delay{0};
+  std::atomic<int64_t> other_began{0};
   const auto pause = [](uint32_t& spins) {
-    if (++spins % 64 == 0) std::this_thread::yield();
+    if (++spins % 1'024 == 0) std::this_thread::yield();
   };
   Thread second([&] {
     for (uint64_t round = 1;; round++) {
@@ -32,24 +28,25 @@ void race(uint64_t rounds_to_run, uint64_t stream, SetUp set_up, One one, Other 
       uint64_t now = 0;
       while ((now = started.load()) < round) pause(spins);
       if (now == UINT64_MAX) return;
-      look_away(delay.load());
+      other_began.store(nocter_now_ns());
       other();
       finished.store(round);
     }
   });
   auto random = random_stream(stream);
   const int64_t until = nocter_now_ns() + kRaceNs;
+  int64_t lead = 0;  // how long the other thread usually takes to see the start
   for (uint64_t round = 1; round <= rounds_to_run && nocter_now_ns() < until; round++) {
     set_up();
-    // Nobody knows how long the other thread takes to see the start: from nothing to some microseconds, on either side.
-    const uint64_t skew = below(random, uint64_t{1} << below(random, 14));
-    const bool other_later = random() % 2 == 0;
-    delay.store(other_later ? skew : 0);
+    const int64_t aim = nocter_now_ns() + lead + static_cast<int64_t>(below(random, 1'000)) - 500;
     started.store(round);
-    if (!other_later) look_away(skew);
+    while (nocter_now_ns() < aim) {
+    }
+    const int64_t one_began = nocter_now_ns();
     one();
     uint32_t spins = 0;
     while (finished.load() < round) pause(spins);
+    lead = std::clamp<int64_t>(lead + std::clamp<int64_t>((other_began.load() - one_began) / 4, -200, 200), 0, 20'000);
     if (!check()) {
       Failures::add(Where::here(), "lost in round " + std::to_string(round));
       break;
