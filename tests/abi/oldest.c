@@ -37,8 +37,8 @@ typedef struct {
 } workers_options;
 typedef struct {
   uint32_t size, accepting, queued, running, completed, abandoned, admitted, maximum_jobs, workers, reserved;
-  uint64_t epoch, accepted, saturated, taken, cancelled_queued, cancelled_completed, shutdown_queued, shutdown_completed,
-      abandoned_retired, completed_ok, completed_lost, exceptions;
+  uint64_t epoch, accepted, saturated, taken, cancelled_queued, cancelled_completed, shutdown_queued,
+      shutdown_completed, abandoned_retired, completed_ok, completed_lost, exceptions;
   int64_t oldest_queued_ns, longest_running_ns;
 } blocking_counts;
 
@@ -59,11 +59,11 @@ void nocter_blocking_destroy(service *of);
 
 /* Room behind each struct that nobody may write to. */
 #define GUARD 64
-#define GUARDED(type, name)        \
-  struct {                         \
-    type it;                       \
-    unsigned char guard[GUARD];    \
-  } name;                          \
+#define GUARDED(type, name)     \
+  struct {                      \
+    type it;                    \
+    unsigned char guard[GUARD]; \
+  } name;                       \
   memset(&name, 0x5a, sizeof name)
 
 static void require(int condition, const char *what) {
@@ -84,14 +84,16 @@ int main(void) {
   GUARDED(blocking_options, options);
   GUARDED(workers_options, threads);
   GUARDED(blocking_counts, counts);
-  require(sizeof options.it == 72 && sizeof threads.it == 48 && sizeof counts.it == 152, "a size of 0.1 was changed here");
+  require(sizeof options.it == 72 && sizeof threads.it == 48 && sizeof counts.it == 152,
+          "a size of 0.1 was changed here");
   nocter_blocking_options_init(&options.it, sizeof options.it);
   nocter_workers_options_init(&threads.it, sizeof threads.it);
   nocter_blocking_counts_init(&counts.it, sizeof counts.it);
   require_guard(options.guard, "nocter_blocking_options_init wrote past the options");
   require_guard(threads.guard, "nocter_workers_options_init wrote past the options");
   require_guard(counts.guard, "nocter_blocking_counts_init wrote past the counts");
-  require(options.it.size == 72 && options.it.maximum_jobs == 64 && options.it.workers == 2, "other defaults than 0.1 had");
+  require(options.it.size == 72 && options.it.maximum_jobs == 64 && options.it.workers == 2,
+          "other defaults than 0.1 had");
 
   service *of = NULL;
   workers *serving = NULL;

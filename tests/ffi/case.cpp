@@ -71,7 +71,8 @@ std::string read_all(int descriptor) {
   std::string text;
   char buffer[4096];
   lseek(descriptor, 0, SEEK_SET);
-  for (ssize_t size; (size = read(descriptor, buffer, sizeof buffer)) > 0;) text.append(buffer, static_cast<size_t>(size));
+  for (ssize_t size; (size = read(descriptor, buffer, sizeof buffer)) > 0;)
+    text.append(buffer, static_cast<size_t>(size));
   return text;
 }
 
@@ -172,7 +173,8 @@ int main(int count, char** arguments) {
       return 0;
     }
     if (i + 1 == count) break;
-    if (std::strcmp(arguments[i], "--seed") == 0) seed = static_cast<unsigned>(std::strtoul(arguments[i + 1], nullptr, 10));
+    if (std::strcmp(arguments[i], "--seed") == 0)
+      seed = static_cast<unsigned>(std::strtoul(arguments[i + 1], nullptr, 10));
     if (std::strcmp(arguments[i], "--case") != 0) continue;
     for (const Case& one : all_cases()) {
       if (std::strcmp(one.name, arguments[i + 1]) != 0) continue;

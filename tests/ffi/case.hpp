@@ -28,11 +28,11 @@ inline constexpr bool kSanitized = kAddressSanitizer || kThreadSanitizer;
 
 struct Ending {
   int exit_code = 0;
-  int signal = 0;                    // ends by this signal instead
-  std::vector<std::string> says{};   // what must stand on its standard error
-  bool check = false;                // runs with NOCTER_CHECK=1
+  int signal = 0;                   // ends by this signal instead
+  std::vector<std::string> says{};  // what must stand on its standard error
+  bool check = false;               // runs with NOCTER_CHECK=1
   int limit_ms = 10'000;
-  int leaves_within_ms = 0;          // of the moment it said leaving(); 0: not asked for
+  int leaves_within_ms = 0;  // of the moment it said leaving(); 0: not asked for
 };
 
 struct Case {

@@ -5,8 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-const char *const handle_types[HANDLE_TYPES] = {"nocter_blocking",   "nocter_workers",   "nocter_running_job",
-                                                "nocter_completion", "nocter_signal",    "nocter_interrupt",
+const char *const handle_types[HANDLE_TYPES] = {"nocter_blocking",   "nocter_workers", "nocter_running_job",
+                                                "nocter_completion", "nocter_signal",  "nocter_interrupt",
                                                 "nocter_eventfd"};
 
 _Noreturn void require_failed(const char *file, int line, const char *condition) {
@@ -276,7 +276,7 @@ union value fixture_argument(struct fixture *fixture, const struct function *fun
       value.pointer = fixture;
       break;
     case IS_STRING:
-      value.pointer = (void *)(uintptr_t)"text";
+      value.pointer = (void *)(uintptr_t) "text";
       break;
   }
   return value;

@@ -286,10 +286,11 @@ CASE(ffi_11_fork_inside_drops_and_sinks, "FFI-11") {
 CASE(ffi_11_the_child_returns_from_the_wake, "FFI-11") {
   static pid_t child;
   child = -1;
-  nocter_blocking* const of = service(8, 4, {[](void*) {
-                                               if (child == -1) child = fork();
-                                             },
-                                             nullptr, nullptr});
+  nocter_blocking* const of = service(8, 4,
+                                      {[](void*) {
+                                         if (child == -1) child = fork();
+                                       },
+                                       nullptr, nullptr});
   submit(of);
   nocter_completion* const completion = begin(claim(of));
   complete(completion);

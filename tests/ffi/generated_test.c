@@ -18,12 +18,26 @@
 /* One way to spoil one argument. */
 struct spoil {
   const struct function *function;
-  int index;      /* of the parameter; -1: none, the call must succeed */
-  int second;     /* another parameter that is NULL as well; -1: none */
-  char what[48];  /* in words */
-  enum { SPOIL_NOTHING, SPOIL_NULL, SPOIL_GARBAGE, SPOIL_COPY, SPOIL_WRONG_TYPE, SPOIL_DEAD, SPOIL_FLAGS,
-         SPOIL_RESERVED, SPOIL_DEADLINE, SPOIL_INTERRUPT_GARBAGE, SPOIL_INTERRUPT_WRONG_TYPE, SPOIL_INTERRUPT_DEAD, SPOIL_ID, SPOIL_EPOCH,
-         SPOIL_NUMBER } how;
+  int index;     /* of the parameter; -1: none, the call must succeed */
+  int second;    /* another parameter that is NULL as well; -1: none */
+  char what[48]; /* in words */
+  enum {
+    SPOIL_NOTHING,
+    SPOIL_NULL,
+    SPOIL_GARBAGE,
+    SPOIL_COPY,
+    SPOIL_WRONG_TYPE,
+    SPOIL_DEAD,
+    SPOIL_FLAGS,
+    SPOIL_RESERVED,
+    SPOIL_DEADLINE,
+    SPOIL_INTERRUPT_GARBAGE,
+    SPOIL_INTERRUPT_WRONG_TYPE,
+    SPOIL_INTERRUPT_DEAD,
+    SPOIL_ID,
+    SPOIL_EPOCH,
+    SPOIL_NUMBER
+  } how;
   uint64_t detail;
   nocter_status expected; /* where a status is returned */
 };
@@ -124,7 +138,14 @@ static void add_for_wait(const struct function *function, int index) {
 }
 
 enum { ID_ZERO, ID_STALE, ID_AHEAD, ID_FOREIGN, ID_FOREIGN_SAME_SEQUENCE, ID_FOREIGN_AHEAD, ID_NO_SERVICE };
-enum { EPOCH_FOREIGN, EPOCH_FOREIGN_SAME_SEQUENCE, EPOCH_FOREIGN_AHEAD, EPOCH_NEXT, EPOCH_FAR_AHEAD, EPOCH_ZERO_SERVICE };
+enum {
+  EPOCH_FOREIGN,
+  EPOCH_FOREIGN_SAME_SEQUENCE,
+  EPOCH_FOREIGN_AHEAD,
+  EPOCH_NEXT,
+  EPOCH_FAR_AHEAD,
+  EPOCH_ZERO_SERVICE
+};
 
 static void add_for_identity(const struct function *function, int index) {
   add(function, index, SPOIL_ID, ID_ZERO, NOCTER_E_UNKNOWN, "zero id");
@@ -270,7 +291,8 @@ static bool contains_word_of(const char *text, const char *name) {
       continue;
     }
     word[size] = '\0';
-    if (size > 2 && strcmp(word, "nocter") != 0 && strcmp(word, "out") != 0 && strcasestr(text, word) != NULL) return true;
+    if (size > 2 && strcmp(word, "nocter") != 0 && strcmp(word, "out") != 0 && strcasestr(text, word) != NULL)
+      return true;
     size = 0;
     if (*at == '\0') return false;
   }
@@ -394,7 +416,8 @@ static bool check_success(const struct spoil *spoil, const union value *values,
   struct result result = {0};
   function->call(values, &result);
   bool fine = true;
-  if (function->returns == RETURNS_STATUS && result.number < 0) fine = fail(nocter_status_name((nocter_status)result.number));
+  if (function->returns == RETURNS_STATUS && result.number < 0)
+    fine = fail(nocter_status_name((nocter_status)result.number));
   if (function->returns == RETURNS_TEXT && result.pointer == NULL) fine = fail("the text is NULL");
   if (function->returns == RETURNS_DESCRIPTOR && result.number < 0) fine = fail("no descriptor");
   if (function->returns == RETURNS_POINTER && result.pointer == NULL) fine = fail("no pointer");

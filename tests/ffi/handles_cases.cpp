@@ -184,11 +184,14 @@ CASE(ffi_04_the_interrupt_of_a_guard_dies_with_it, "FFI-04") {
   nocter_completion* const completion = begin(claim(of));
   nocter_interrupt* const interrupt = nocter_completion_interrupt(completion);
   CHECK(interrupt != nullptr);
-  nocter_interrupt_destroy(interrupt);  // not ours: left alone
-  CHECK(!nocter_interrupt_raised(interrupt));
+  // Not ours to end, to raise or to clear.
+  nocter_interrupt_destroy(interrupt);
+  nocter_interrupt_raise(interrupt);
+  CHECK(!nocter_interrupt_raised(interrupt) && !nocter_completion_abandoned(completion));
   nocter_job_state was;
   CHECK_STATUS(nocter_blocking_cancel(of, id, &was, nullptr), NOCTER_OK);
   CHECK(was == NOCTER_JOB_RUNNING);
+  nocter_interrupt_clear(interrupt);
   CHECK(nocter_interrupt_raised(interrupt));
   nocter_completion_drop(completion);
   CHECK(!nocter_interrupt_raised(interrupt));

@@ -277,7 +277,8 @@ CASE_ENDING(ffi_17_terminated, "FFI-17", {.signal = SIGTERM, .leaves_within_ms =
 CASE_ENDING(ffi_17_exit_in_a_served_function, "FFI-17", {.exit_code = 6, .leaves_within_ms = kLeave}) {
   be_busy();
   nocter_blocking* const of = service();
-  serve(of, [](void*, nocter_owned*, nocter_owned*, nocter_completion*) { std::exit(6); }, nullptr, 1);
+  serve(
+      of, [](void*, nocter_owned*, nocter_owned*, nocter_completion*) { std::exit(6); }, nullptr, 1);
   submit(of);
   for (;;) pause();
 }
@@ -290,7 +291,8 @@ CASE(ffi_17_main_thread_ends_first, "FFI-17 FFI-07") {
   if (kThreadSanitizer) skip("the thread of ThreadSanitizer's own would be the last one, and never ends");
   nocter_blocking* const of = service();
   static nocter_workers* workers;
-  workers = serve(of, [](void*, nocter_owned*, nocter_owned*, nocter_completion*) { usleep(50'000); }, nullptr, 1);
+  workers = serve(
+      of, [](void*, nocter_owned*, nocter_owned*, nocter_completion*) { usleep(50'000); }, nullptr, 1);
   submit(of);
   std::thread([of] {
     usleep(100'000);

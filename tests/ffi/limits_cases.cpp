@@ -85,10 +85,13 @@ size_t stack_used_by(void (*function)()) {
   pthread_attr_init(&attributes);
   CHECK(pthread_attr_setstack(&attributes, memory, kStack) == 0);
   pthread_t thread;
-  CHECK(pthread_create(&thread, &attributes, [](void* argument) -> void* {
-          reinterpret_cast<void (*)()>(argument)();
-          return nullptr;
-        }, reinterpret_cast<void*>(function)) == 0);
+  CHECK(pthread_create(
+            &thread, &attributes,
+            [](void* argument) -> void* {
+              reinterpret_cast<void (*)()>(argument)();
+              return nullptr;
+            },
+            reinterpret_cast<void*>(function)) == 0);
   pthread_join(thread, nullptr);
   pthread_attr_destroy(&attributes);
   const auto* const bytes = static_cast<const unsigned char*>(memory);
@@ -122,10 +125,13 @@ CASE(ffi_18_every_call_on_a_small_stack, "FFI-18") {
   pthread_attr_init(&attributes);
   CHECK(pthread_attr_setstacksize(&attributes, 64 * 1024) == 0);
   pthread_t thread;
-  CHECK(pthread_create(&thread, &attributes, [](void*) -> void* {
-          call_everything();
-          return nullptr;
-        }, nullptr) == 0);
+  CHECK(pthread_create(
+            &thread, &attributes,
+            [](void*) -> void* {
+              call_everything();
+              return nullptr;
+            },
+            nullptr) == 0);
   pthread_join(thread, nullptr);
   check_all_dropped();
 }

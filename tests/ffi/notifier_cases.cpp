@@ -368,13 +368,16 @@ void as_a_job(nocter_blocking* of, uint32_t threads, std::function<void(nocter_j
 CASE(ffi_14_stop_from_its_own_thread, "FFI-14") {
   nocter_blocking* const of = service(8, 2);
   nocter_workers* workers = nullptr;
-  as_a_job(of, 2, [&](nocter_job_id) {
-    eventually([&] { return workers != nullptr; });
-    const nocter_wait wait = within(-1);
-    CHECK_STATUS(nocter_workers_stop(workers, &wait), NOCTER_E_WOULD_DEADLOCK);
-    const nocter_status asked = nocter_workers_stop(workers, nullptr);
-    CHECK(asked == NOCTER_PENDING || asked == NOCTER_E_WOULD_DEADLOCK);
-  }, &workers);
+  as_a_job(
+      of, 2,
+      [&](nocter_job_id) {
+        eventually([&] { return workers != nullptr; });
+        const nocter_wait wait = within(-1);
+        CHECK_STATUS(nocter_workers_stop(workers, &wait), NOCTER_E_WOULD_DEADLOCK);
+        const nocter_status asked = nocter_workers_stop(workers, nullptr);
+        CHECK(asked == NOCTER_PENDING || asked == NOCTER_E_WOULD_DEADLOCK);
+      },
+      &workers);
   const nocter_wait wait = within(5'000);
   CHECK_STATUS(nocter_workers_stop(workers, &wait), NOCTER_OK);  // it was asked to, all the same
   nocter_workers_destroy(workers);
@@ -386,10 +389,13 @@ CASE(ffi_14_destroying_workers_from_their_own_thread, "FFI-14") {
   nocter_blocking* const of = service(8, 2);
   const int threads = thread_count();
   nocter_workers* workers = nullptr;
-  as_a_job(of, 2, [&](nocter_job_id) {
-    eventually([&] { return workers != nullptr; });
-    nocter_workers_destroy(workers);
-  }, &workers);
+  as_a_job(
+      of, 2,
+      [&](nocter_job_id) {
+        eventually([&] { return workers != nullptr; });
+        nocter_workers_destroy(workers);
+      },
+      &workers);
   eventually([&] { return thread_count() == threads; });
   one_job(of);
   nocter_blocking_destroy(of);

@@ -1,7 +1,7 @@
 // FFI-12: signals. A wait with NOCTER_WAIT_EINTR ends when a handler ran, any other goes on with the deadline it had; threads of
 // the library take no signals; a handler may raise an interrupt and read the clock.
-#include <pthread.h>
 #include <dirent.h>
+#include <pthread.h>
 
 #include <csignal>
 #include <cstring>
@@ -49,9 +49,12 @@ struct Waits {
     CHECK_STATUS(nocter_blocking_shutdown(shut, nullptr, nullptr), NOCTER_OK);
     CHECK_STATUS(nocter_signal_create(&signal), NOCTER_OK);
     release = false;
-    workers = serve(idle, [](void*, nocter_owned*, nocter_owned*, nocter_completion*) {
-      while (!release) usleep(1'000);
-    }, nullptr, 1);
+    workers = serve(
+        idle,
+        [](void*, nocter_owned*, nocter_owned*, nocter_completion*) {
+          while (!release) usleep(1'000);
+        },
+        nullptr, 1);
     submit(idle);
     eventually([&] { return counts(idle).running == 1; });
   }
@@ -185,7 +188,8 @@ CASE(ffi_12_without_the_flag_the_wait_goes_on, "FFI-12 S-8") {
 }
 
 CASE(ffi_12_a_handler_raises_an_interrupt, "FFI-12") {
-  if (kThreadSanitizer) skip("ThreadSanitizer holds a signal back until the next call that it intercepts, which is after the wait");
+  if (kThreadSanitizer)
+    skip("ThreadSanitizer holds a signal back until the next call that it intercepts, which is after the wait");
   handle(SIGINT, SA_RESTART);
   const Waits waits;
   nocter_interrupt* interrupt;

@@ -69,7 +69,7 @@ struct sized {
   void (*init)(void *, size_t);
   const uint32_t *released;
   size_t released_count;
-  bool written;  /* by the call, not only read */
+  bool written; /* by the call, not only read */
 };
 
 #define RELEASED(list) list, sizeof list / sizeof *list
@@ -78,7 +78,8 @@ static const struct sized structs[] = {
      RELEASED(released_blocking_options), false},
     {"nocter_workers_options", sizeof(nocter_workers_options), try_workers_options, init_workers_options,
      RELEASED(released_workers_options), false},
-    {"nocter_blocking_counts", sizeof(nocter_blocking_counts), try_counts, init_counts, RELEASED(released_counts), true},
+    {"nocter_blocking_counts", sizeof(nocter_blocking_counts), try_counts, init_counts, RELEASED(released_counts),
+     true},
 };
 
 static void name_it(const char *what, const char *detail, unsigned long long number) {

@@ -85,11 +85,13 @@ CASE(ffi_07_thread_exit_in_a_wake_on_submit, "FFI-07") {
   nocter_blocking* const of = service(8, 4, {}, {exit_thread, nullptr, nullptr});
   nocter_running_job* none;
   CHECK_STATUS(nocter_blocking_claim(of, nullptr, &none), NOCTER_EMPTY);
-  CHECK(on_thread([](void* argument) -> void* {
-          OnStack object;
-          submit(static_cast<nocter_blocking*>(argument));
-          return nullptr;
-        }, of) == &exited);
+  CHECK(on_thread(
+            [](void* argument) -> void* {
+              OnStack object;
+              submit(static_cast<nocter_blocking*>(argument));
+              return nullptr;
+            },
+            of) == &exited);
   CHECK(on_stack == 0);
   // The transition was done before anybody was told.
   CHECK(counts(of).queued == 1);
@@ -102,26 +104,32 @@ CASE(ffi_07_thread_exit_in_a_wake_on_complete, "FFI-07") {
   nocter_blocking* const of = service(8, 4, {exit_thread, nullptr, nullptr});
   const nocter_job_id id = submit(of);
   nocter_completion* const completion = begin(claim(of));
-  CHECK(on_thread([](void* argument) -> void* {
-          OnStack object;
-          complete(static_cast<nocter_completion*>(argument));
-          return nullptr;
-        }, completion) == &exited);
+  CHECK(on_thread(
+            [](void* argument) -> void* {
+              OnStack object;
+              complete(static_cast<nocter_completion*>(argument));
+              return nullptr;
+            },
+            completion) == &exited);
   CHECK(on_stack == 0);
   nocter_job_state state;
   CHECK_STATUS(nocter_blocking_query(of, id, &state), NOCTER_OK);
   CHECK(state == NOCTER_JOB_COMPLETED);
   // The thread that ended was inside the notifier; others are still told.
   submit(of);
-  CHECK(on_thread([](void* argument) -> void* {
-          nocter_running_job_drop(static_cast<nocter_running_job*>(argument));
-          return nullptr;
-        }, claim(of)) == &exited);
+  CHECK(on_thread(
+            [](void* argument) -> void* {
+              nocter_running_job_drop(static_cast<nocter_running_job*>(argument));
+              return nullptr;
+            },
+            claim(of)) == &exited);
   CHECK(counts(of).completed == 2);
-  CHECK(on_thread([](void* argument) -> void* {
-          nocter_blocking_destroy(static_cast<nocter_blocking*>(argument));
-          return nullptr;
-        }, of) != nullptr);
+  CHECK(on_thread(
+            [](void* argument) -> void* {
+              nocter_blocking_destroy(static_cast<nocter_blocking*>(argument));
+              return nullptr;
+            },
+            of) != nullptr);
   CHECK_STATUS(nocter_blocking_drained(of, nullptr), NOCTER_E_ARGUMENT);
 }
 
@@ -131,11 +139,13 @@ CASE(ffi_07_thread_exit_in_a_payload_drop, "FFI-07 GEN-02") {
   nocter_job_id id;
   nocter_epoch epoch;
   CHECK_STATUS(nocter_blocking_submit(of, &input, &id, &epoch), NOCTER_OK);
-  CHECK(on_thread([](void* argument) -> void* {
-          OnStack object;
-          nocter_running_job_drop(claim(static_cast<nocter_blocking*>(argument)));
-          return nullptr;
-        }, of) == &exited);
+  CHECK(on_thread(
+            [](void* argument) -> void* {
+              OnStack object;
+              nocter_running_job_drop(claim(static_cast<nocter_blocking*>(argument)));
+              return nullptr;
+            },
+            of) == &exited);
   CHECK(on_stack == 0);
   check_all_dropped();
   // The guard is closed all the same: the waiter hears of it, no worker slot is lost.
@@ -150,11 +160,13 @@ CASE(ffi_07_thread_exit_in_a_payload_drop, "FFI-07 GEN-02") {
 CASE(ffi_07_thread_exit_in_a_sink, "FFI-07") {
   nocter_blocking* const of = service(8, 4);
   for (int i = 0; i < 4; i++) submit(of);
-  CHECK(on_thread([](void* argument) -> void* {
-          const auto sink = [](void*, nocter_job_state, nocter_owned*) { pthread_exit(&exited); };
-          CHECK_STATUS(nocter_blocking_shutdown(static_cast<nocter_blocking*>(argument), sink, nullptr), NOCTER_OK);
-          return nullptr;
-        }, of) == &exited);
+  CHECK(on_thread(
+            [](void* argument) -> void* {
+              const auto sink = [](void*, nocter_job_state, nocter_owned*) { pthread_exit(&exited); };
+              CHECK_STATUS(nocter_blocking_shutdown(static_cast<nocter_blocking*>(argument), sink, nullptr), NOCTER_OK);
+              return nullptr;
+            },
+            of) == &exited);
   // Closed for good, nothing stuck, nothing kept for ever.
   nocter_owned input = payload();
   nocter_job_id id;
@@ -194,11 +206,14 @@ CASE(ffi_07_cancellation_in_a_wake, "FFI-07") {
   const nocter_job_id id = submit(of);
   nocter_completion* const completion = begin(claim(of));
   pthread_t thread;
-  CHECK(pthread_create(&thread, nullptr, [](void* argument) -> void* {
-          OnStack object;
-          complete(static_cast<nocter_completion*>(argument));
-          return nullptr;
-        }, completion) == 0);
+  CHECK(pthread_create(
+            &thread, nullptr,
+            [](void* argument) -> void* {
+              OnStack object;
+              complete(static_cast<nocter_completion*>(argument));
+              return nullptr;
+            },
+            completion) == 0);
   eventually([&] { return inside.load(); });
   // Nobody is held up by the thread that is inside.
   nocter_job_state state;
@@ -217,14 +232,17 @@ CASE(ffi_07_cancellation_during_a_wait, "FFI-07") {
   nocter_blocking* const of = service(8, 4);
   pthread_t thread;
   static std::atomic<bool> waiting{false};
-  CHECK(pthread_create(&thread, nullptr, [](void* argument) -> void* {
-          const nocter_wait wait = within(400);
-          nocter_running_job* out = nullptr;
-          waiting = true;
-          CHECK_STATUS(nocter_blocking_claim(static_cast<nocter_blocking*>(argument), &wait, &out), NOCTER_TIMEOUT);
-          pthread_testcancel();
-          return nullptr;
-        }, of) == 0);
+  CHECK(pthread_create(
+            &thread, nullptr,
+            [](void* argument) -> void* {
+              const nocter_wait wait = within(400);
+              nocter_running_job* out = nullptr;
+              waiting = true;
+              CHECK_STATUS(nocter_blocking_claim(static_cast<nocter_blocking*>(argument), &wait, &out), NOCTER_TIMEOUT);
+              pthread_testcancel();
+              return nullptr;
+            },
+            of) == 0);
   eventually([&] { return waiting.load(); });
   usleep(50'000);
   pthread_cancel(thread);
@@ -269,8 +287,7 @@ CASE(ffi_08_longjmp_strands_no_lock, "FFI-08") {
   _Exit(0);  // a longjmp out of a callback is forbidden; what it strands stays
 }
 
-CASE_ENDING(ffi_08_check_finds_a_longjmp, "FFI-08",
-            {.signal = SIGABRT, .says = {"longjmp"}, .check = true}) {
+CASE_ENDING(ffi_08_check_finds_a_longjmp, "FFI-08", {.signal = SIGABRT, .says = {"longjmp"}, .check = true}) {
   nocter_blocking* const of = service(8, 4, {jump_out, nullptr, nullptr});
   jump_out_of_a_wake(of);
   submit(of);
