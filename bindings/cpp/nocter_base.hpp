@@ -363,7 +363,9 @@ class notifier {
   }
   /// Takes a C notifier over.
   explicit notifier(nocter_notifier native) noexcept : native_(native) {}
+  /// Leaves an empty one behind.
   notifier(notifier&& other) noexcept : native_(other.release()), exhausted_(other.exhausted_) {}
+  /// Leaves this one's behind, to be dropped with the other.
   notifier& operator=(notifier&& other) noexcept {
     std::swap(native_, other.native_);
     std::swap(exhausted_, other.exhausted_);

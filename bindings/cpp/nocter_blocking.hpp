@@ -23,12 +23,15 @@ namespace nocter {
 /// Which job. A value to copy and to compare; a default one is no job.
 class job_id {
  public:
+  /// No job.
   job_id() = default;
   /// Of the C struct.
   explicit job_id(nocter_job_id native) noexcept : native_(native) {}
   /// The C struct.
   nocter_job_id native() const noexcept { return native_; }
+  /// Whether both name the same job of the same service.
   friend bool operator==(job_id a, job_id b) noexcept { return nocter_job_id_equal(a.native_, b.native_); }
+  /// Whether they do not.
   friend bool operator!=(job_id a, job_id b) noexcept { return !(a == b); }
 
  private:
@@ -38,12 +41,15 @@ class job_id {
 /// A service's position in time: it advances whenever a slot became free. A default one is no epoch.
 class epoch {
  public:
+  /// No epoch.
   epoch() = default;
   /// Of the C struct.
   explicit epoch(nocter_epoch native) noexcept : native_(native) {}
   /// The C struct.
   nocter_epoch native() const noexcept { return native_; }
+  /// Whether both are the same moment of the same service.
   friend bool operator==(epoch a, epoch b) noexcept { return nocter_epoch_equal(a.native_, b.native_); }
+  /// Whether they are not.
   friend bool operator!=(epoch a, epoch b) noexcept { return !(a == b); }
 
  private:
@@ -419,12 +425,14 @@ class blocking {
 
 }  // namespace nocter
 
-/// So that identities can be keys of unordered containers.
+// So that identities can be keys of unordered containers.
+/// @cond
 template <>
 struct std::hash<nocter::job_id> {
   std::size_t operator()(nocter::job_id id) const noexcept {
     return static_cast<std::size_t>(id.native().sequence * 0x9E3779B97F4A7C15u ^ id.native().service);
   }
 };
+/// @endcond
 
 #endif
