@@ -272,6 +272,25 @@ def test_blk_12_completed_names_each_ended_job_once():
     assert service.take(jobs[0]) is None
 
 
+@pytest.mark.parametrize("look", ["nothing", "query", "take", "capacity"])
+def test_blk_12_b_30_one_asking_names_all_that_ended_before_it(look):
+    """An event loop asks once a wake: whatever was looked at before, no job that ended may wait for another wake."""
+    service = nocter.Blocking(maximum_jobs=8, workers=2)
+    jobs = [service.submit(number) for number in range(4)]
+    for _ in range(3):
+        run_one(service)
+    named = []
+    if look == "query":
+        assert service.query(jobs[0]) is JobState.COMPLETED
+    elif look == "take":
+        service.take(jobs.pop(1), timeout=0)
+    elif look == "capacity":
+        named = service.completed(capacity=1)
+    run_one(service)
+    assert named + service.completed() == jobs
+    assert service.completed() == []
+
+
 def test_gen_01_guards_outlive_their_service():
     service, thing = nocter.Blocking(), Thing()
     service.submit(thing)

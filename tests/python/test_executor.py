@@ -3,6 +3,7 @@
 import asyncio
 import concurrent.futures
 import ctypes
+import dataclasses
 import functools
 import gc
 import logging
@@ -224,6 +225,50 @@ def test_blk_09_b_1_cancel_against_claim():
     assert now.admitted == 0 and now.cancelled_queued == 2000 - len(ran)
 
 
+def test_blk_09_b_28_cancelling_an_old_future_never_hits_another_job():
+    """What a job was known by is used again by later jobs: futures are cancelled while and after that happens."""
+    interval = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    old, stop = [], threading.Event()
+
+    def canceller():
+        while not stop.is_set():
+            for future in old[-20:]:
+                future.cancel()
+
+    threads = [threading.Thread(target=canceller) for _ in range(2)]
+    try:
+        for thread in threads:
+            thread.start()
+        with nocter.Executor(2, maximum_jobs=8) as executor:
+            kept = []
+            for number in range(1500):
+                old.append(executor.submit(int, number))
+                kept.append(executor.submit(int, number))
+            assert [future.result(20) for future in kept] == list(range(1500))
+    finally:
+        stop.set()
+        sys.setswitchinterval(interval)
+        for thread in threads:
+            thread.join(20)
+    assert all(future.cancelled() or future.result(0) == number for number, future in enumerate(old))
+
+
+def test_blk_11_b_10_a_job_let_in_while_the_executor_closes_is_run(gate, monkeypatch):
+    """A submit has seen the executor open, and comes in after the closing thread has found nothing left to run."""
+    executor = nocter.Executor(1)
+    running = executor.submit(gate, 1)
+    gate.wait_entered()
+    late = [executor.submit(int, "5"), executor.submit(int, "x")]
+    service = executor._crew.service
+    monkeypatch.setattr(service, "count", lambda: dataclasses.replace(nocter.Blocking.count(service), admitted=0))
+    executor.shutdown(wait=False)
+    assert late[0].result(20) == 5 and isinstance(late[1].exception(20), ValueError)
+    gate.opened.set()
+    executor.shutdown(wait=True)
+    assert running.result(0) == 1 and not any(thread.is_alive() for thread in executor._crew.threads)
+
+
 def test_blk_11_shutdown_runs_what_is_queued(gate):
     executor = nocter.Executor(1)
     running, queued = executor.submit(gate, 1), executor.submit(int, 2)
@@ -271,7 +316,7 @@ def test_blk_11_shutdown_of_an_idle_executor_ends_its_threads():
 
 def test_blk_11_b_10_shutdown_against_submit():
     """Each submit is refused, or its job runs: nothing is stranded between the two."""
-    for _ in range(30):
+    for _ in range(15):
         executor, ran, accepted = nocter.Executor(2), [], []
 
         def submitter():

@@ -58,6 +58,15 @@ class _Wait(ctypes.Structure):
 
 
 _INPUT = _Ticket.token.offset
+_ID = 3
+
+
+def _new_ticket() -> Any:
+    """A ticket, and its parts as the calls take them: the input and the identity by address, the identity by value."""
+    ticket = _Ticket()
+    return ticket, byref(ticket, _INPUT), byref(ticket), ticket.id
+
+
 for _ours, _theirs in ((_JobId, "nocter_job_id"), (_Wait, "nocter_wait")):
     if ctypes.sizeof(_ours) != ffi.sizeof(_theirs):
         raise ImportError(f"{_theirs} has another size than nocter's executor knows")
@@ -92,8 +101,7 @@ class _Crew:
         self.values = self.service._store.values
         self.next_token = self.service._store.next_token
         self.epoch = byref(_JobId())  # of no interest where a job is accepted
-        # No job is let in between "is the executor closing?" and the submit. Reentrant for signal handlers.
-        self.lock = threading.RLock()
+        self.tickets: List[Any] = []  # those of jobs that have ended, to be used again
         self.closing = False
         self.threads: List[threading.Thread] = []
 
@@ -109,7 +117,12 @@ class _Crew:
 
     def reclaim(self, future: JobFuture[Any]) -> bool:
         """Takes a queued job back; a running one is left alone."""
-        job = JobId(future._ticket.id)
+        ticket = future._ticket
+        if ticket is None:
+            return False
+        job = JobId(ticket[_ID])
+        if future._ticket is None:
+            return False  # it ended meanwhile, and the ticket may be another job's by now
         try:
             return self.service.query(job) == JobState.QUEUED and self.service.cancel(job)[0] == JobState.QUEUED
         except Error:
@@ -117,8 +130,7 @@ class _Crew:
 
     def close(self, cancel: bool) -> None:
         """Lets no more jobs in. The threads end once nothing is left to run, with `cancel` after the job at hand."""
-        with self.lock:
-            self.closing = True
+        self.closing = True
         if cancel:
             for _, item in self.service.shutdown():
                 if item is not None:
@@ -128,11 +140,15 @@ class _Crew:
 
     def close_when_idle(self) -> None:
         if self.service.count().admitted == 0:
-            self.service.shutdown()
+            late = [item for _, item in self.service.shutdown() if item is not None]
+            if late:
+                # Let in by a submit that had seen the executor open: accepted is accepted, so they are run.
+                thread = threading.Thread(target=_run_late, args=(late,), daemon=True)
+                self.threads.append(thread)
+                thread.start()
 
     def forked(self) -> None:
-        """In a forked child: there is no thread left that could end a job, or give the lock back."""
-        self.lock = threading.RLock()
+        """In a forked child: there is no thread left that could end a job."""
         for future, *_ in self.values.values():
             future._exception = Forked(lib.NOCTER_E_FORKED, "this job belongs to the parent of this process")
             future._state = FINISHED
@@ -141,7 +157,7 @@ class _Crew:
 
 def _work(crew: _Crew) -> None:
     """A thread of an executor: claims and runs jobs until the service is shut down."""
-    service, values = crew.address, crew.values
+    service, values, tickets = crew.address, crew.values, crew.tickets
     job, completion, slot = ctypes.c_void_p(), ctypes.c_void_p(), _Ticket()
     job_out, completion_out, input = byref(job), byref(completion), byref(slot, _INPUT)
     nothing, for_ever = byref(_Ticket(), _INPUT), byref(_Wait(lib.NOCTER_FOREVER))
@@ -163,17 +179,20 @@ def _work(crew: _Crew) -> None:
                 result, exception = None, problem
             # The place is free before the result is seen: who sees it can submit again at once. An abandoned job (its
             # executor was shut down) has nothing to be taken, its future gets the result all the same.
+            ticket = future._ticket
             _complete(completion, nothing)
-            _take(service, future._ticket.id, None, nothing)
+            _take(service, ticket[_ID], None, nothing)
             job.value = None
             del values[token]
+            future._ticket = None
+            tickets.append(ticket)
             future.finish(result, exception)
             # Nothing of the job outlives it here, nor the cycle of an exception, its traceback and this frame.
             future = function = arguments = keywords = result = exception = None
     finally:
         if job.value:
             future = values.pop(_lose(job, completion, slot))[0]
-            _take(service, future._ticket.id, None, nothing)
+            _take(service, future._ticket[_ID], None, nothing)
             future.finish(None, WorkerLost(lib.NOCTER_WORKER_LOST, "the thread that ran the job was ended"))
 
 
@@ -184,6 +203,16 @@ def _lose(job: Any, completion: Any, slot: Any) -> int:
         completion, slot = begun_now, given
     lib.nocter_completion_drop(ffi.cast("nocter_completion *", completion.value))
     return int(slot.token)
+
+
+def _run_late(items: List[Any]) -> None:
+    for future, function, arguments, keywords in items:
+        future._state = RUNNING
+        try:
+            result, exception = function(*arguments, **keywords), None
+        except BaseException as problem:
+            result, exception = None, problem
+        future.finish(result, exception)
 
 
 class Executor(BaseExecutor):
@@ -218,19 +247,24 @@ class Executor(BaseExecutor):
         crew = self._crew
         epoch = None
         while True:
+            if crew.closing:
+                raise Closed(lib.NOCTER_CLOSED, "cannot schedule new futures after shutdown")
+            try:
+                ticket = crew.tickets.pop()
+            except IndexError:
+                ticket = _new_ticket()
             future: JobFuture[T] = _new_future(JobFuture)
-            future._crew = crew
-            future._ticket = ticket = _Ticket()
-            with crew.lock:
-                if crew.closing:
-                    raise Closed(lib.NOCTER_CLOSED, "cannot schedule new futures after shutdown")
-                ticket.token = token = crew.next_token()
-                crew.values[token] = (future, fn, args, kwargs)
-                status = _submit(crew.address, byref(ticket, _INPUT), byref(ticket), crew.epoch)
-                if status == _OK:
-                    return future
-                failure = error(status)
-                crew.values.pop(token, None)
+            future._turns, future._done_callbacks = [], []  # as its __init__ does, which costs a call
+            future._crew, future._ticket = crew, ticket
+            ticket[0].token = token = crew.next_token()
+            crew.values[token] = (future, fn, args, kwargs)
+            status = _submit(crew.address, ticket[1], ticket[2], crew.epoch)
+            if status == _OK:
+                return future
+            failure = error(status)
+            crew.values.pop(token, None)
+            if isinstance(failure, Closed):
+                raise Closed(lib.NOCTER_CLOSED, "cannot schedule new futures after shutdown")
             if not isinstance(failure, Saturated) or not self._block:
                 raise failure
             # Read, try, wait: a place that became free after the epoch was read is never missed.

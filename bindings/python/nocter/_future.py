@@ -1,9 +1,9 @@
 """The future of an executor's job: a concurrent.futures.Future that makes its condition only when somebody needs one.
 
 The base class makes a condition for each future and takes it at each step, which costs more than the job's whole way
-through nocter. Here a future that is not waited for never has a condition. Who comes first is decided by one atomic
-dict operation: either the thread that ends the job (then whoever asks for the condition later finds the final state), or the
-thread that asks for the condition (then the end is told under it, exactly as the base class does).
+through nocter. Here a future that is not waited for never has a condition. Both that ask for the condition and that end the
+job first append to one list, which is atomic, and look who was first: the end (then whoever asks for the condition later
+finds the final state), or a condition (then the end is told under it, exactly as the base class does).
 """
 
 from __future__ import annotations
@@ -12,11 +12,11 @@ import threading
 import time
 from concurrent.futures import Future
 from concurrent.futures._base import CANCELLED, CANCELLED_AND_NOTIFIED, FINISHED, LOGGER, PENDING
-from typing import Any, Callable, Optional, TypeVar
+from typing import Any, Callable, List, Optional, TypeVar
 
 T = TypeVar("T")
 _DONE = (FINISHED, CANCELLED, CANCELLED_AND_NOTIFIED)
-_ENDED_FIRST = object()
+_ENDED = object()
 
 
 class _LazyCondition:
@@ -25,13 +25,13 @@ class _LazyCondition:
     def __get__(self, future: Any, owner: Any = None) -> Any:
         if future is None:
             return self
-        condition = threading.Condition()
-        decided = future.__dict__.setdefault("_decided", condition)
-        if decided is _ENDED_FIRST:
+        future._turns.append(threading.Condition())
+        first = future._turns[0]
+        if first is _ENDED:
             while future._state not in _DONE:
-                time.sleep(0)  # the other thread is between its decision and the next two statements
-            decided = condition  # nobody will be told through it any more
-        return future.__dict__.setdefault("_condition", decided)
+                time.sleep(0)  # the other thread is between its turn and the next two statements
+            first = threading.Condition()  # nobody will be told through it any more
+        return future.__dict__.setdefault("_condition", first)
 
 
 class _LazyList:
@@ -53,14 +53,16 @@ class JobFuture(Future[T]):
     _exception: Optional[BaseException] = None
     _condition: Any = _LazyCondition()
     _waiters: Any = _LazyList()
-    _done_callbacks: Any = _LazyList()
+    _done_callbacks: List[Callable[[Any], object]]
 
     # Whom to ask for the job back, as long as it has not ended; and what nocter knows it by.
     _crew: Any = None
     _ticket: Any = None
+    # Who came first: conditions that were asked for, and the end.
+    _turns: List[Any]
 
     def __init__(self) -> None:
-        """Nothing: an executor does not even call it."""
+        self._turns, self._done_callbacks = [], []
 
     def cancel(self) -> bool:
         """Cancels the job if nobody has begun it."""
@@ -72,10 +74,11 @@ class JobFuture(Future[T]):
     def cancel_reclaimed(self) -> None:
         """For a job that nocter handed back: nobody else will ever run or end it."""
         self._crew = None
-        mine = self.__dict__
-        if mine.setdefault("_decided", _ENDED_FIRST) is _ENDED_FIRST:
+        turns = self._turns
+        turns.append(_ENDED)
+        if turns[0] is _ENDED:
             self._state = CANCELLED_AND_NOTIFIED
-            if "_done_callbacks" in mine:
+            if self._done_callbacks:
                 self._invoke_callbacks()
         else:
             super().cancel()
@@ -98,7 +101,7 @@ class JobFuture(Future[T]):
         return super().exception(timeout)
 
     def add_done_callback(self, fn: Callable[[Any], object]) -> None:
-        self.__dict__.setdefault("_done_callbacks", []).append(fn)
+        self._done_callbacks.append(fn)
         # Whoever pops it calls it: this thread when the future is done, the thread that ends it in all other cases.
         if self._state in _DONE:
             self._invoke_callbacks()
@@ -106,19 +109,20 @@ class JobFuture(Future[T]):
     def finish(self, result: Any, exception: Optional[BaseException] = None) -> None:
         """Ends a running job: what set_result() and set_exception() do, without a lock where nobody waits."""
         self._crew = None
-        mine = self.__dict__
-        decided = mine.setdefault("_decided", _ENDED_FIRST)
-        if decided is _ENDED_FIRST:
+        turns = self._turns
+        turns.append(_ENDED)
+        first = turns[0]
+        if first is _ENDED:
             self._result, self._exception = result, exception
             self._state = FINISHED
         else:
-            with decided:
+            with first:
                 self._result, self._exception = result, exception
                 self._state = FINISHED
                 for waiter in self._waiters:
                     (waiter.add_result if exception is None else waiter.add_exception)(self)
-                decided.notify_all()
-        if "_done_callbacks" in mine:
+                first.notify_all()
+        if self._done_callbacks:
             self._invoke_callbacks()
 
     def _invoke_callbacks(self) -> None:

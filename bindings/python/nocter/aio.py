@@ -13,7 +13,6 @@ from __future__ import annotations
 import asyncio
 import ctypes
 import os
-import threading
 from ctypes import byref
 from typing import TYPE_CHECKING, Any, Callable, Dict, List, Optional, Tuple, TypeVar
 
@@ -79,7 +78,6 @@ class _LoopCrew(_Crew):
         self.service.shutdown()
 
     def forked(self) -> None:
-        self.lock = threading.RLock()
         self.values.clear()
 
 
