@@ -198,6 +198,25 @@ def test_ffi_10_at_exit_queued_jobs_are_cancelled_and_running_ones_may_end(pytho
     assert (process.returncode, process.out) == (0, "True False True\n"), process.err
 
 
+def test_ffi_10_whatever_is_still_open_at_exit_is_left_in_silence(python):
+    process = python(
+        """
+        import sys, nocter
+        kept = [nocter.Signal(), nocter.EventFd(), nocter.Interrupt(), nocter.Blocking(waiters=nocter.EventFd())]
+        service = nocter.Blocking(maximum_jobs=8, workers=4)
+        jobs = [service.submit(object()) for _ in range(6)]
+        running, completion = service.claim(), service.claim().begin()[1]
+        interrupt = completion.interrupt
+        done = service.claim().begin()[1]
+        done.complete("out")
+        cycle = [service.claim(), nocter.Executor(1).submit(int)]
+        cycle.append(cycle)
+        sys.cycle = cycle
+        """
+    )
+    assert (process.returncode, process.out, process.err) == (0, "", "")
+
+
 def test_ffi_17_os_exit_with_busy_workers(python):
     process = python(
         """

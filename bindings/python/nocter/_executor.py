@@ -14,10 +14,10 @@ import os
 import threading
 import time
 import weakref
-from ctypes import byref
 from concurrent.futures import Executor as BaseExecutor
 from concurrent.futures import Future
 from concurrent.futures._base import FINISHED, RUNNING
+from ctypes import byref
 from typing import TYPE_CHECKING, Any, Callable, List, Optional, TypeVar
 
 from ._blocking import Blocking, Counts, JobId, JobState
@@ -144,8 +144,12 @@ class _Crew:
             if late:
                 # Let in by a submit that had seen the executor open: accepted is accepted, so they are run.
                 thread = threading.Thread(target=_run_late, args=(late,), daemon=True)
-                self.threads.append(thread)
-                thread.start()
+                try:
+                    thread.start()
+                except RuntimeError:  # no more threads
+                    _run_late(late)
+                else:
+                    self.threads.append(thread)
 
     def forked(self) -> None:
         """In a forked child: there is no thread left that could end a job."""
