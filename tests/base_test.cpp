@@ -81,7 +81,8 @@ BOOST_AUTO_TEST_CASE(gen_02_each_thread_has_its_own_message, *label("GEN-02")) {
 BOOST_AUTO_TEST_CASE(gen_02_the_version_is_that_of_the_headers, *label("GEN-02")) {
   const uint32_t number = nocter_version_number();
   BOOST_CHECK_EQUAL(number, uint32_t{NOCTER_VERSION_NUMBER});
-  const std::string text = std::to_string(number >> 16) + "." + std::to_string((number >> 8) & 255) + "." + std::to_string(number & 255);
+  const std::string text =
+      std::to_string(number >> 16) + "." + std::to_string((number >> 8) & 255) + "." + std::to_string(number & 255);
   BOOST_CHECK_EQUAL(nocter_version(), text);
 }
 

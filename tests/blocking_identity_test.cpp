@@ -24,7 +24,8 @@ void check_refused(nocter_blocking* service, nocter_job_id id, bool foreign_allo
   };
   const nocter_blocking_counts before = counts_of(service);
   const int32_t queried = state_of(service, id);
-  BOOST_CHECK_MESSAGE(right(queried), nocter_status_name(queried) << " for " << std::hex << id.service << "," << id.sequence);
+  BOOST_CHECK_MESSAGE(right(queried), nocter_status_name(queried)
+                                          << " for " << std::hex << id.service << "," << id.sequence);
   BOOST_CHECK_EQUAL(cancel(service, id).status, queried);
   BOOST_CHECK_EQUAL(take(service, id).status, queried);
   const nocter_wait forever = wait_ms(-1);
@@ -38,8 +39,8 @@ void check_refused(nocter_blocking* service, nocter_job_id id, bool foreign_allo
 
 BOOST_FIXTURE_TEST_SUITE(blocking_identity_suite, EveryTest)
 
-BOOST_AUTO_TEST_CASE(gen_03_b_08_b_26_b_27_nothing_crosses_services_scenario_3, *label("GEN-03") * label("BLK-04") *
-                                                                                  label("FFI-05")) {
+BOOST_AUTO_TEST_CASE(gen_03_b_08_b_26_b_27_nothing_crosses_services_scenario_3,
+                     *label("GEN-03") * label("BLK-04") * label("FFI-05")) {
   Service one, two;
   const nocter_job_id of_one = accept(one, 1), of_two = accept(two, 2);
   BOOST_CHECK_EQUAL(of_one.sequence, of_two.sequence);
@@ -142,7 +143,8 @@ BOOST_AUTO_TEST_CASE(gen_03_an_epoch_ahead_of_its_service_is_an_argument_error, 
   BOOST_CHECK(nocter_epoch_equal(out, next));
 }
 
-BOOST_AUTO_TEST_CASE(gen_03_b_28_stale_identities_stay_unknown_over_millions_of_reuses, *label("GEN-03") * label("FFI-05")) {
+BOOST_AUTO_TEST_CASE(gen_03_b_28_stale_identities_stay_unknown_over_millions_of_reuses,
+                     *label("GEN-03") * label("FFI-05")) {
   // Ten million jobs through few places; a sample of old identities is looked up again and again.
   Service service({.maximum_jobs = 4, .workers = 2});
   auto random = random_stream(28);
@@ -240,8 +242,8 @@ BOOST_AUTO_TEST_CASE(gen_03_equality_looks_at_every_bit, *label("GEN-03")) {
   }
 }
 
-BOOST_AUTO_TEST_CASE(gen_03_b_29_when_identities_run_out_the_input_stays_and_running_jobs_go_on, *label("GEN-03") *
-                                                                                                    label("GEN-02")) {
+BOOST_AUTO_TEST_CASE(gen_03_b_29_when_identities_run_out_the_input_stays_and_running_jobs_go_on,
+                     *label("GEN-03") * label("GEN-02")) {
   // The core can be told to start near the end of its numbers; the C ABI starts at the beginning.
   nocter::blocking::Options options;
   options.maximum_jobs = 8;

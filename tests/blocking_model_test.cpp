@@ -101,7 +101,8 @@ class Mirror {
  private:
   bool closed() const { return expected_.accepting == 0; }
   uint32_t in(JobState state) const {
-    return static_cast<uint32_t>(std::count_if(jobs_.begin(), jobs_.end(), [=](const ModelJob& j) { return j.state == state; }));
+    return static_cast<uint32_t>(
+        std::count_if(jobs_.begin(), jobs_.end(), [=](const ModelJob& j) { return j.state == state; }));
   }
   uint32_t admitted() const { return static_cast<uint32_t>(jobs_.size()) - in(JobState::free); }
 
@@ -130,7 +131,8 @@ class Mirror {
   bool claim_one() {
     const Claimed claimed = try_claim(service_);
     if (closed()) return STATUS(claimed.status, NOCTER_CLOSED);
-    const auto oldest = std::find_if(jobs_.begin(), jobs_.end(), [](const ModelJob& j) { return j.state == JobState::queued; });
+    const auto oldest =
+        std::find_if(jobs_.begin(), jobs_.end(), [](const ModelJob& j) { return j.state == JobState::queued; });
     const bool possible = oldest != jobs_.end() && in(JobState::running) + in(JobState::abandoned) < expected_.workers;
     if (!possible) return STATUS(claimed.status, NOCTER_EMPTY);
     if (!STATUS(claimed.status, NOCTER_OK)) return false;
@@ -142,7 +144,8 @@ class Mirror {
   static bool begin_one(ModelJob& job) {
     const Begun begun = nocter_tests::begin(std::exchange(job.unbegun, nullptr));
     job.completion = begun.completion;
-    return HOLDS(begun.value == job.value) && HOLDS(nocter_completion_abandoned(job.completion) == (job.state == JobState::abandoned));
+    return HOLDS(begun.value == job.value) &&
+           HOLDS(nocter_completion_abandoned(job.completion) == (job.state == JobState::abandoned));
   }
 
   bool end_one(ModelJob& job, JobEvent event) {
@@ -178,7 +181,8 @@ class Mirror {
     }
     move(job, JobEvent::take);
     expected_.taken++;
-    return job.lost ? STATUS(taken.status, NOCTER_WORKER_LOST) : STATUS(taken.status, NOCTER_OK) && HOLDS(taken.value == job.value);
+    return job.lost ? STATUS(taken.status, NOCTER_WORKER_LOST)
+                    : STATUS(taken.status, NOCTER_OK) && HOLDS(taken.value == job.value);
   }
 
   bool cancel_one(ModelJob& job) {
@@ -240,14 +244,20 @@ class Mirror {
                        real.workers == expected_.workers);
     right = HOLDS(real.queued == in(JobState::queued) && real.running == in(JobState::running) &&
                   real.completed == in(JobState::completed) && real.abandoned == in(JobState::abandoned) &&
-                  real.admitted == admitted()) && right;
-    right = HOLDS(real.epoch == expected_.epoch && real.accepted == expected_.accepted && real.saturated == expected_.saturated) && right;
+                  real.admitted == admitted()) &&
+            right;
+    right = HOLDS(real.epoch == expected_.epoch && real.accepted == expected_.accepted &&
+                  real.saturated == expected_.saturated) &&
+            right;
     right = HOLDS(real.taken == expected_.taken && real.cancelled_queued == expected_.cancelled_queued &&
-                  real.cancelled_completed == expected_.cancelled_completed && real.shutdown_queued == expected_.shutdown_queued &&
+                  real.cancelled_completed == expected_.cancelled_completed &&
+                  real.shutdown_queued == expected_.shutdown_queued &&
                   real.shutdown_completed == expected_.shutdown_completed &&
-                  real.abandoned_retired == expected_.abandoned_retired) && right;
+                  real.abandoned_retired == expected_.abandoned_retired) &&
+            right;
     right = HOLDS(real.completed_ok == expected_.completed_ok && real.completed_lost == expected_.completed_lost &&
-                  real.exceptions == 0) && right;
+                  real.exceptions == 0) &&
+            right;
     for (const ModelJob& job : jobs_) {
       const int32_t state = state_of(service_, job.id);
       const int32_t should_be = job.state == JobState::queued      ? NOCTER_JOB_QUEUED
@@ -265,7 +275,8 @@ class Mirror {
 };
 
 const char* name_of(Call call) {
-  constexpr const char* kNames[] = {"submit", "claim", "begin", "complete", "drop", "take", "cancel", "completed", "shutdown"};
+  constexpr const char* kNames[] = {"submit", "claim",  "begin",     "complete", "drop",
+                                    "take",   "cancel", "completed", "shutdown"};
   return kNames[static_cast<size_t>(call)];
 }
 
@@ -307,8 +318,8 @@ uint64_t play_all(std::vector<Op>& sequence, size_t depth) {
 
 BOOST_FIXTURE_TEST_SUITE(blocking_model_suite, EveryTest)
 
-BOOST_AUTO_TEST_CASE(blk_10_every_short_sequence_of_calls_agrees_with_the_model, *label("BLK-10") * label("GEN-12") * label("GEN-01") *
-                                                                                     label("BLK-04")) {
+BOOST_AUTO_TEST_CASE(blk_10_every_short_sequence_of_calls_agrees_with_the_model,
+                     *label("BLK-10") * label("GEN-12") * label("GEN-01") * label("BLK-04")) {
   // Two jobs, one worker: enough for every pair of states to meet.
   std::vector<Op> sequence;
   const uint64_t played = play_all(sequence, kSanitized ? 6 : 7);
@@ -316,8 +327,8 @@ BOOST_AUTO_TEST_CASE(blk_10_every_short_sequence_of_calls_agrees_with_the_model,
   BOOST_CHECK_GT(played, 1'000u);
 }
 
-BOOST_AUTO_TEST_CASE(blk_10_long_random_sequences_agree_with_the_model, *label("BLK-10") * label("GEN-12") * label("GEN-01") *
-                                                                            label("BLK-12")) {
+BOOST_AUTO_TEST_CASE(blk_10_long_random_sequences_agree_with_the_model,
+                     *label("BLK-10") * label("GEN-12") * label("GEN-01") * label("BLK-12")) {
   auto random = random_stream(10);
   for (uint64_t round = 0; round < rounds(400, 60); round++) {
     const uint32_t maximum_jobs = 1 + static_cast<uint32_t>(below(random, 8));
@@ -325,11 +336,12 @@ BOOST_AUTO_TEST_CASE(blk_10_long_random_sequences_agree_with_the_model, *label("
     Mirror mirror(maximum_jobs, workers);
     std::vector<Op> played;
     for (int i = 0; i < 150; i++) {
-      constexpr Call kCalls[] = {Call::submit, Call::submit,   Call::submit, Call::claim, Call::claim, Call::begin,
-                                 Call::begin,  Call::complete, Call::complete, Call::drop, Call::take,  Call::take,
-                                 Call::cancel, Call::completed};
+      constexpr Call kCalls[] = {Call::submit, Call::submit, Call::submit,   Call::claim,    Call::claim,
+                                 Call::begin,  Call::begin,  Call::complete, Call::complete, Call::drop,
+                                 Call::take,   Call::take,   Call::cancel,   Call::completed};
       Op op = {i == 130 ? Call::shutdown : kCalls[below(random, std::size(kCalls))], 0};
-      if (op.call != Call::submit && op.call != Call::claim && op.call != Call::completed && op.call != Call::shutdown) {
+      if (op.call != Call::submit && op.call != Call::claim && op.call != Call::completed &&
+          op.call != Call::shutdown) {
         if (mirror.submitted() == 0) continue;
         // Mostly the young ones; now and then one long gone.
         const size_t back = below(random, 10) == 0 ? mirror.submitted() : std::min<size_t>(mirror.submitted(), 12);

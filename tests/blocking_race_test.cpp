@@ -73,7 +73,8 @@ BOOST_AUTO_TEST_CASE(b_02_cancel_or_complete_has_one_owner_of_the_output, *label
       [&] {
         const bool completed_first = cancelled.was == NOCTER_JOB_COMPLETED;
         return STATUS(cancelled.status, NOCTER_OK) &&
-               HOLDS(completed_first ? cancelled.value == 2 : cancelled.was == NOCTER_JOB_RUNNING && cancelled.value == kNoValue) &&
+               HOLDS(completed_first ? cancelled.value == 2
+                                     : cancelled.was == NOCTER_JOB_RUNNING && cancelled.value == kNoValue) &&
                HOLDS(counts_of(service).admitted == 0) && HOLDS(Ledger::live() == 0) && tally.count(completed_first);
       });
   const nocter_blocking_counts counts = counts_of(service);
@@ -118,8 +119,9 @@ BOOST_AUTO_TEST_CASE(b_04_cancel_or_take_gets_the_output, *label("BLK-10") * lab
       [&] { cancelled = cancel(service, id); }, [&] { taken = take(service, id); },
       [&] {
         const bool was_cancelled = cancelled.status == NOCTER_OK;
-        return HOLDS(was_cancelled ? cancelled.value == 2 && taken.status == NOCTER_E_UNKNOWN
-                                   : cancelled.status == NOCTER_E_UNKNOWN && taken.status == NOCTER_OK && taken.value == 2) &&
+        return HOLDS(was_cancelled
+                         ? cancelled.value == 2 && taken.status == NOCTER_E_UNKNOWN
+                         : cancelled.status == NOCTER_E_UNKNOWN && taken.status == NOCTER_OK && taken.value == 2) &&
                tally.count(was_cancelled);
       });
 }
@@ -139,7 +141,8 @@ BOOST_AUTO_TEST_CASE(b_05_two_cancels_of_a_running_job, *label("BLK-10") * label
       [&] {
         complete(begun.completion, 0);
         const bool first = cancelled[0].status == NOCTER_OK;
-        return STATUS(cancelled[first ? 0 : 1].status, NOCTER_OK) && STATUS(cancelled[first ? 1 : 0].status, NOCTER_E_STATE);
+        return STATUS(cancelled[first ? 0 : 1].status, NOCTER_OK) &&
+               STATUS(cancelled[first ? 1 : 0].status, NOCTER_E_STATE);
       });
 }
 
@@ -193,10 +196,12 @@ BOOST_AUTO_TEST_CASE(b_07_a_waiting_take_always_returns_with_the_output, *label(
         const nocter_wait wait = long_wait();
         taken = take(service, id, &wait);
       },
-      [&] { complete(begun.completion, 2); }, [&] { return STATUS(taken.status, NOCTER_OK) && HOLDS(taken.value == 2); });
+      [&] { complete(begun.completion, 2); },
+      [&] { return STATUS(taken.status, NOCTER_OK) && HOLDS(taken.value == 2); });
 }
 
-BOOST_AUTO_TEST_CASE(b_10_submit_or_shutdown_is_accepted_and_handed_back_or_closed_scenario_121, *label("BLK-10") * label("BLK-11")) {
+BOOST_AUTO_TEST_CASE(b_10_submit_or_shutdown_is_accepted_and_handed_back_or_closed_scenario_121,
+                     *label("BLK-10") * label("BLK-11")) {
   Tally tally;
   std::optional<Service> service;
   nocter_owned input = {};
@@ -217,7 +222,8 @@ BOOST_AUTO_TEST_CASE(b_10_submit_or_shutdown_is_accepted_and_handed_back_or_clos
         } else {
           right = STATUS(submitted.status, NOCTER_CLOSED) && HOLDS(list.empty()) && HOLDS(discard(input) == 1) && right;
         }
-        return STATUS(nocter_blocking_drained(*service, nullptr), NOCTER_OK) && right && tally.count(submitted.status == NOCTER_OK);
+        return STATUS(nocter_blocking_drained(*service, nullptr), NOCTER_OK) && right &&
+               tally.count(submitted.status == NOCTER_OK);
       });
 }
 
@@ -292,7 +298,8 @@ BOOST_AUTO_TEST_CASE(b_19_complete_or_destroy, *label("BLK-11") * label("GEN-01"
   race(
       rounds(5'000, 1'000), 19,
       [&] {
-        const nocter_blocking_options options = options_of({.maximum_jobs = 1, .workers = 1, .waiters = wakes.notifier()});
+        const nocter_blocking_options options =
+            options_of({.maximum_jobs = 1, .workers = 1, .waiters = wakes.notifier()});
         STATUS(nocter_blocking_create(&options, &service), NOCTER_OK);
         made++;
         accept(service, 1);
@@ -370,7 +377,8 @@ BOOST_AUTO_TEST_CASE(b_36_a_waiting_claim_never_misses_a_worker_slot, *label("BL
       [&] {
         if (!STATUS(claimed.status, NOCTER_OK)) return false;
         nocter_running_job_drop(claimed.job);
-        return STATUS(take(service, first).status, NOCTER_WORKER_LOST) && STATUS(take(service, second).status, NOCTER_WORKER_LOST);
+        return STATUS(take(service, first).status, NOCTER_WORKER_LOST) &&
+               STATUS(take(service, second).status, NOCTER_WORKER_LOST);
       });
 }
 
@@ -407,7 +415,8 @@ BOOST_AUTO_TEST_CASE(blk_12_completed_names_each_job_exactly_once_to_racing_aske
   BOOST_CHECK_EQUAL(counts_of(service).taken, total);
 }
 
-BOOST_AUTO_TEST_CASE(blk_11_an_accepted_job_runs_or_comes_back_scenario_120_123, *label("BLK-11") * label("GEN-12") * label("GEN-01")) {
+BOOST_AUTO_TEST_CASE(blk_11_an_accepted_job_runs_or_comes_back_scenario_120_123,
+                     *label("BLK-11") * label("GEN-12") * label("GEN-01")) {
   // Submitters, workers and a shutdown at a random moment. Counts stay exact across it.
   auto random = random_stream(120);
   for (uint64_t round = 0; round < rounds(100, 25); round++) {
@@ -444,7 +453,8 @@ BOOST_AUTO_TEST_CASE(blk_11_an_accepted_job_runs_or_comes_back_scenario_120_123,
   }
 }
 
-BOOST_AUTO_TEST_CASE(blk_06_throwing_and_untaken_jobs_still_end_every_wait_scenario_125, *label("BLK-06") * label("BLK-12")) {
+BOOST_AUTO_TEST_CASE(blk_06_throwing_and_untaken_jobs_still_end_every_wait_scenario_125,
+                     *label("BLK-06") * label("BLK-12")) {
   for (uint64_t round = 0; round < rounds(100, 25); round++) {
     Service service({.maximum_jobs = 8, .workers = 2});
     Runner runner(service, [](nocter_owned& input, nocter_owned&, nocter_completion*) {

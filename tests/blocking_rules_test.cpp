@@ -95,7 +95,8 @@ bool apply(Model& model, size_t job, E event, Totals& totals) {
   model.jobs[job] = step.next;
   totals.freed += nocter::blocking::frees_slot(from, step) ? 1 : 0;
   totals.workers_released += nocter::blocking::frees_worker(from, step) ? 1 : 0;
-  totals.workers_taken += !nocter::blocking::occupies_worker(from) && nocter::blocking::occupies_worker(step.next) ? 1 : 0;
+  totals.workers_taken +=
+      !nocter::blocking::occupies_worker(from) && nocter::blocking::occupies_worker(step.next) ? 1 : 0;
   return true;
 }
 
@@ -147,7 +148,8 @@ std::vector<std::pair<Model, Totals>> successors(const Model& model) {
 
 BOOST_FIXTURE_TEST_SUITE(blocking_rules_suite, EveryTest)
 
-BOOST_AUTO_TEST_CASE(gen_06_every_pair_is_in_the_table_or_authorises_nothing_scenario_42_45, *label("GEN-06") * label("BLK-10")) {
+BOOST_AUTO_TEST_CASE(gen_06_every_pair_is_in_the_table_or_authorises_nothing_scenario_42_45,
+                     *label("GEN-06") * label("BLK-10")) {
   int pairs = 0;
   for (const S from : kStates) {
     for (const E event : kEvents) {
@@ -189,12 +191,13 @@ BOOST_AUTO_TEST_CASE(gen_06_a_state_out_of_range_authorises_nothing, *label("GEN
 }
 
 BOOST_AUTO_TEST_CASE(blk_04_a_slot_is_freed_exactly_by_six_moves, *label("BLK-04")) {
-  const std::set<std::pair<S, E>> freeing = {{S::queued, E::cancel},    {S::queued, E::shut_down},    {S::completed, E::take},
-                                             {S::completed, E::cancel}, {S::completed, E::shut_down}, {S::abandoned, E::complete},
-                                             {S::abandoned, E::lose}};
+  const std::set<std::pair<S, E>> freeing = {
+      {S::queued, E::cancel},       {S::queued, E::shut_down},   {S::completed, E::take}, {S::completed, E::cancel},
+      {S::completed, E::shut_down}, {S::abandoned, E::complete}, {S::abandoned, E::lose}};
   for (const S from : kStates) {
     for (const E event : kEvents) {
-      BOOST_CHECK_EQUAL(nocter::blocking::frees_slot(from, nocter::blocking::step(from, event)), freeing.contains({from, event}));
+      BOOST_CHECK_EQUAL(nocter::blocking::frees_slot(from, nocter::blocking::step(from, event)),
+                        freeing.contains({from, event}));
     }
   }
 }
@@ -202,7 +205,8 @@ BOOST_AUTO_TEST_CASE(blk_04_a_slot_is_freed_exactly_by_six_moves, *label("BLK-04
 BOOST_AUTO_TEST_CASE(blk_07_a_worker_is_released_exactly_by_the_end_of_its_guard, *label("BLK-07")) {
   for (const S from : kStates) {
     for (const E event : kEvents) {
-      const bool guard_ends = (from == S::running || from == S::abandoned) && (event == E::complete || event == E::lose);
+      const bool guard_ends =
+          (from == S::running || from == S::abandoned) && (event == E::complete || event == E::lose);
       BOOST_CHECK_EQUAL(nocter::blocking::frees_worker(from, nocter::blocking::step(from, event)), guard_ends);
     }
   }
@@ -221,8 +225,8 @@ BOOST_AUTO_TEST_CASE(gen_01_the_value_moves_along_with_its_owner, *label("GEN-01
   }
 }
 
-BOOST_AUTO_TEST_CASE(gen_12_every_reachable_state_of_a_small_service_keeps_the_invariants, *label("GEN-12") * label("BLK-01") *
-                                                                                                label("BLK-02")) {
+BOOST_AUTO_TEST_CASE(gen_12_every_reachable_state_of_a_small_service_keeps_the_invariants,
+                     *label("GEN-12") * label("BLK-01") * label("BLK-02")) {
   std::set<Model> seen = {Model{}};
   std::deque<Model> ahead = {Model{}};
   size_t moves = 0;
@@ -234,7 +238,8 @@ BOOST_AUTO_TEST_CASE(gen_12_every_reachable_state_of_a_small_service_keeps_the_i
       moves++;
       // The identities, move by move: accepted = freed + admitted, busy = workers taken and not released.
       HOLDS(totals.accepted == totals.freed + static_cast<int>(next.jobs.size()) - static_cast<int>(model.jobs.size()));
-      HOLDS(static_cast<int>(next.busy()) - static_cast<int>(model.busy()) == totals.workers_taken - totals.workers_released);
+      HOLDS(static_cast<int>(next.busy()) - static_cast<int>(model.busy()) ==
+            totals.workers_taken - totals.workers_released);
       if (seen.insert(next).second) ahead.push_back(next);
     }
     if (model.closed && model.jobs.empty()) HOLDS(successors(model).size() == 1);  // only another shutdown, to itself

@@ -19,7 +19,8 @@ nocter_status drained(nocter_blocking* service) { return nocter_blocking_drained
 
 BOOST_FIXTURE_TEST_SUITE(blocking_shutdown_suite, EveryTest)
 
-BOOST_AUTO_TEST_CASE(blk_11_b_11_b_12_shutdown_hands_back_what_is_idle_and_abandons_what_runs_scenario_11, *label("BLK-11")) {
+BOOST_AUTO_TEST_CASE(blk_11_b_11_b_12_shutdown_hands_back_what_is_idle_and_abandons_what_runs_scenario_11,
+                     *label("BLK-11")) {
   Service service({.maximum_jobs = 8, .workers = 2});
   const nocter_job_id first = accept(service, 1), second = accept(service, 2), third = accept(service, 3);
   const Begun of_first = claim_and_begin(service), of_second = claim_and_begin(service);
@@ -60,9 +61,10 @@ BOOST_AUTO_TEST_CASE(blk_11_queued_inputs_come_oldest_first_before_outputs, *lab
   size_t count = 0;
   BOOST_CHECK_EQUAL(nocter_blocking_completed(service, named, 2, &count), NOCTER_OK);
   for (uint64_t i = 0; i < 5; i++) accept(service, 200 + i);
-  const HandedBackList expected = {{NOCTER_JOB_QUEUED, 200},    {NOCTER_JOB_QUEUED, 201},    {NOCTER_JOB_QUEUED, 202},
-                                   {NOCTER_JOB_QUEUED, 203},    {NOCTER_JOB_QUEUED, 204},    {NOCTER_JOB_COMPLETED, 100},
-                                   {NOCTER_JOB_COMPLETED, 101}, {NOCTER_JOB_COMPLETED, 102}, {NOCTER_JOB_COMPLETED, 103}};
+  const HandedBackList expected = {
+      {NOCTER_JOB_QUEUED, 200},    {NOCTER_JOB_QUEUED, 201},    {NOCTER_JOB_QUEUED, 202},
+      {NOCTER_JOB_QUEUED, 203},    {NOCTER_JOB_QUEUED, 204},    {NOCTER_JOB_COMPLETED, 100},
+      {NOCTER_JOB_COMPLETED, 101}, {NOCTER_JOB_COMPLETED, 102}, {NOCTER_JOB_COMPLETED, 103}};
   BOOST_CHECK(shut_down(service) == expected);
   BOOST_CHECK_EQUAL(drained(service), NOCTER_OK);
 }
@@ -102,7 +104,8 @@ BOOST_AUTO_TEST_CASE(blk_11_b_14_a_second_shutdown_finds_nothing, *label("BLK-11
   BOOST_CHECK_EQUAL(counts_of(service).shutdown_queued, 1u);
 }
 
-BOOST_AUTO_TEST_CASE(gen_01_what_the_sink_leaves_and_what_no_sink_takes_is_dropped, *label("GEN-01") * label("BLK-11")) {
+BOOST_AUTO_TEST_CASE(gen_01_what_the_sink_leaves_and_what_no_sink_takes_is_dropped,
+                     *label("GEN-01") * label("BLK-11")) {
   for (const bool with_sink : {false, true}) {
     Service service;
     accept(service, 1);
@@ -138,7 +141,8 @@ BOOST_AUTO_TEST_CASE(blk_11_b_13_shutdown_returns_at_once_and_drained_waits, *la
   BOOST_CHECK_EQUAL(drained(service), NOCTER_OK);
 }
 
-BOOST_AUTO_TEST_CASE(blk_11_b_18_drained_waits_for_the_drop_of_an_abandoned_output, *label("BLK-11") * label("BLK-08")) {
+BOOST_AUTO_TEST_CASE(blk_11_b_18_drained_waits_for_the_drop_of_an_abandoned_output,
+                     *label("BLK-11") * label("BLK-08")) {
   // The output's drop function stops in the middle: no slot is occupied any more, but code of the host still runs.
   Service service({.maximum_jobs = 1, .workers = 1});
   struct Slow {
@@ -223,7 +227,8 @@ BOOST_AUTO_TEST_CASE(blk_11_shutdown_wakes_every_kind_of_waiter_b_25, *label("BL
   complete(begun.completion, 0);
 }
 
-BOOST_AUTO_TEST_CASE(blk_11_waiters_of_queued_and_completed_jobs_hear_closed_or_the_result, *label("BLK-11") * label("BLK-12")) {
+BOOST_AUTO_TEST_CASE(blk_11_waiters_of_queued_and_completed_jobs_hear_closed_or_the_result,
+                     *label("BLK-11") * label("BLK-12")) {
   Service service({.maximum_jobs = 2, .workers = 1});
   const nocter_job_id id = accept(service, 1);
   const nocter_wait wait = long_wait();
@@ -262,7 +267,8 @@ BOOST_AUTO_TEST_CASE(blk_11_b_19_guards_outlive_the_handle, *label("BLK-11") * l
   BOOST_CHECK_EQUAL(work.drops, 1u);
 }
 
-BOOST_AUTO_TEST_CASE(gen_01_destroy_with_jobs_in_every_state_frees_everything_scenario_119, *label("GEN-01") * label("BLK-11")) {
+BOOST_AUTO_TEST_CASE(gen_01_destroy_with_jobs_in_every_state_frees_everything_scenario_119,
+                     *label("GEN-01") * label("BLK-11")) {
   Wakes waiters;
   {
     Service service({.maximum_jobs = 8, .workers = 2, .waiters = waiters.notifier()});

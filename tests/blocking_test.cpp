@@ -12,14 +12,15 @@ using namespace nocter_tests;
 
 BOOST_FIXTURE_TEST_SUITE(blocking_suite, EveryTest)
 
-BOOST_AUTO_TEST_CASE(blk_01_impossible_bounds_are_refused_with_their_names_scenario_1, *label("BLK-01") * label("BLK-02")) {
+BOOST_AUTO_TEST_CASE(blk_01_impossible_bounds_are_refused_with_their_names_scenario_1,
+                     *label("BLK-01") * label("BLK-02")) {
   struct Bounds {
     uint32_t maximum_jobs, workers;
     const char* names;
   };
-  for (const auto& [jobs, workers, names] : {Bounds{1, 0, "workers"}, Bounds{0, 1, "maximum_jobs"}, Bounds{1, 2, "workers"},
-                                             Bounds{0, 0, ""}, Bounds{NOCTER_BLOCKING_MAXIMUM_JOBS + 1, 1, "maximum_jobs"},
-                                             Bounds{UINT32_MAX, UINT32_MAX, ""}}) {
+  for (const auto& [jobs, workers, names] :
+       {Bounds{1, 0, "workers"}, Bounds{0, 1, "maximum_jobs"}, Bounds{1, 2, "workers"}, Bounds{0, 0, ""},
+        Bounds{NOCTER_BLOCKING_MAXIMUM_JOBS + 1, 1, "maximum_jobs"}, Bounds{UINT32_MAX, UINT32_MAX, ""}}) {
     nocter_blocking_options options = options_of({.maximum_jobs = jobs, .workers = workers});
     nocter_blocking* service = reinterpret_cast<nocter_blocking*>(&options);
     BOOST_CHECK_EQUAL(nocter_blocking_create(&options, &service), NOCTER_E_ARGUMENT);
@@ -67,8 +68,8 @@ BOOST_AUTO_TEST_CASE(gen_12_the_options_and_counts_initialisers_agree_with_their
   nocter_blocking_counts_init(nullptr, sizeof counts_by_function);
 }
 
-BOOST_AUTO_TEST_CASE(blk_03_saturation_gives_back_the_exact_input_and_the_epoch_of_the_moment_scenario_2, *label("BLK-03") *
-                                                                                                             label("GEN-02")) {
+BOOST_AUTO_TEST_CASE(blk_03_saturation_gives_back_the_exact_input_and_the_epoch_of_the_moment_scenario_2,
+                     *label("BLK-03") * label("GEN-02")) {
   Service service({.maximum_jobs = 1, .workers = 1});
   const nocter_job_id first = accept(service, 1);
   nocter_owned second = payload(2);
@@ -87,7 +88,8 @@ BOOST_AUTO_TEST_CASE(blk_03_saturation_gives_back_the_exact_input_and_the_epoch_
   BOOST_CHECK_EQUAL(submit(service, second).status, NOCTER_OK);
 }
 
-BOOST_AUTO_TEST_CASE(blk_05_claims_are_oldest_first_and_never_more_than_workers_scenario_4, *label("BLK-05") * label("BLK-02")) {
+BOOST_AUTO_TEST_CASE(blk_05_claims_are_oldest_first_and_never_more_than_workers_scenario_4,
+                     *label("BLK-05") * label("BLK-02")) {
   Service service({.maximum_jobs = 3, .workers = 2});
   const std::array ids = {accept(service, 1), accept(service, 2), accept(service, 3)};
   nocter_running_job* const first = claim(service);
@@ -190,8 +192,8 @@ BOOST_AUTO_TEST_CASE(blk_12_b_07_taking_before_the_end_is_pending, *label("BLK-1
   BOOST_CHECK_EQUAL(take(service, id, &past).value, 3u);
 }
 
-BOOST_AUTO_TEST_CASE(blk_08_b_05_b_09_b_18_an_abandoned_jobs_output_is_dropped_and_its_slot_freed_scenario_6, *label("BLK-08") *
-                                                                                                             label("BLK-09")) {
+BOOST_AUTO_TEST_CASE(blk_08_b_05_b_09_b_18_an_abandoned_jobs_output_is_dropped_and_its_slot_freed_scenario_6,
+                     *label("BLK-08") * label("BLK-09")) {
   Service service({.maximum_jobs = 1, .workers = 1});
   const nocter_job_id id = accept(service, 1);
   const Begun begun = claim_and_begin(service);
@@ -318,7 +320,8 @@ BOOST_AUTO_TEST_CASE(blk_09_b_03_a_lost_job_cancelled_gives_back_nothing, *label
   BOOST_CHECK_EQUAL(cancelled.value, kNoValue);
 }
 
-BOOST_AUTO_TEST_CASE(blk_09_without_a_place_for_it_what_would_come_back_is_dropped, *label("BLK-09") * label("GEN-01")) {
+BOOST_AUTO_TEST_CASE(blk_09_without_a_place_for_it_what_would_come_back_is_dropped,
+                     *label("BLK-09") * label("GEN-01")) {
   Service service;
   const nocter_job_id queued = accept(service, 1);
   nocter_job_state was = 0;
@@ -333,7 +336,8 @@ BOOST_AUTO_TEST_CASE(blk_09_without_a_place_for_it_what_would_come_back_is_dropp
   BOOST_CHECK_EQUAL(Ledger::created(), Ledger::dropped());
 }
 
-BOOST_AUTO_TEST_CASE(blk_08_b_40_a_completed_job_nobody_takes_holds_its_slot_but_no_worker, *label("BLK-08") * label("BLK-07")) {
+BOOST_AUTO_TEST_CASE(blk_08_b_40_a_completed_job_nobody_takes_holds_its_slot_but_no_worker,
+                     *label("BLK-08") * label("BLK-07")) {
   Service service({.maximum_jobs = 3, .workers = 1});
   for (uint64_t i = 0; i < 3; i++) {
     accept(service, i);
@@ -380,8 +384,8 @@ BOOST_AUTO_TEST_CASE(blk_13_inputs_and_outputs_are_opaque, *label("BLK-13")) {
   // NULL data, no drop, both: all go in and come out as they are.
   Service service;
   int anything = 0;
-  for (const nocter_owned value : {nocter_owned{nullptr, nullptr}, nocter_owned{&anything, nullptr},
-                                   nocter_owned{nullptr, [](void*) {}}}) {
+  for (const nocter_owned value :
+       {nocter_owned{nullptr, nullptr}, nocter_owned{&anything, nullptr}, nocter_owned{nullptr, [](void*) {}}}) {
     nocter_owned input = value;
     nocter_job_id id = {};
     nocter_epoch epoch = {};

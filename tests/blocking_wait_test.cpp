@@ -12,7 +12,8 @@ using namespace nocter_tests;
 
 namespace {
 
-nocter_status wait_epoch(nocter_blocking* service, nocter_epoch later_than, const nocter_wait* wait, nocter_epoch* out = nullptr) {
+nocter_status wait_epoch(nocter_blocking* service, nocter_epoch later_than, const nocter_wait* wait,
+                         nocter_epoch* out = nullptr) {
   nocter_epoch now = {7, 7};
   const nocter_status status = nocter_blocking_wait_epoch(service, later_than, wait, &now);
   HOLDS(status < 0 ? is_zero(now) : now.service == later_than.service && now.sequence >= later_than.sequence);
@@ -191,7 +192,8 @@ BOOST_AUTO_TEST_CASE(blk_12_b_04_of_several_sleeping_takers_one_gets_the_output,
   BOOST_CHECK_EQUAL(unknown.load(), 5);
 }
 
-BOOST_AUTO_TEST_CASE(blk_12_b_28_a_sleeping_taker_is_not_taken_in_by_the_next_job_in_the_place, *label("BLK-12") * label("GEN-03")) {
+BOOST_AUTO_TEST_CASE(blk_12_b_28_a_sleeping_taker_is_not_taken_in_by_the_next_job_in_the_place,
+                     *label("BLK-12") * label("GEN-03")) {
   // One place only: between the cancel and the taker's look another job may already be there.
   Service service({.maximum_jobs = 1, .workers = 1});
   const nocter_wait wait = long_wait();
@@ -218,7 +220,8 @@ BOOST_AUTO_TEST_CASE(blk_03_b_23_a_slot_freed_before_the_wait_begins_ends_it_at_
   BOOST_CHECK(nocter_epoch_equal(now, epoch_of(service)));
 }
 
-BOOST_AUTO_TEST_CASE(blk_04_each_way_of_freeing_a_slot_wakes_the_sleeping_submitter, *label("BLK-04") * label("BLK-03")) {
+BOOST_AUTO_TEST_CASE(blk_04_each_way_of_freeing_a_slot_wakes_the_sleeping_submitter,
+                     *label("BLK-04") * label("BLK-03")) {
   for (int way = 0; way < 5; way++) {
     Service service({.maximum_jobs = 1, .workers = 1});
     const nocter_job_id id = accept(service, 1);
@@ -301,8 +304,11 @@ BOOST_AUTO_TEST_CASE(blk_03_b_25_closed_even_when_the_epoch_had_moved, *label("B
 }
 
 BOOST_AUTO_TEST_CASE(gen_07_waits_with_no_spinning_at_all_and_with_much_give_the_same_answers, *label("GEN-07")) {
-  for (const auto& [spins, yields] : {std::pair<uint32_t, uint32_t>{NOCTER_WAIT_NONE, NOCTER_WAIT_NONE}, {1, 1}, {100'000, 1'000},
-                                      {NOCTER_WAIT_NONE, 50}, {50, NOCTER_WAIT_NONE}}) {
+  for (const auto& [spins, yields] : {std::pair<uint32_t, uint32_t>{NOCTER_WAIT_NONE, NOCTER_WAIT_NONE},
+                                      {1, 1},
+                                      {100'000, 1'000},
+                                      {NOCTER_WAIT_NONE, 50},
+                                      {50, NOCTER_WAIT_NONE}}) {
     nocter_blocking_options options = options_of({.maximum_jobs = 1, .workers = 1});
     options.wait_spins = spins;
     options.wait_yields = yields;

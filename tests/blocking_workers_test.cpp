@@ -49,8 +49,8 @@ BOOST_AUTO_TEST_CASE(blk_14_jobs_queued_before_the_threads_are_made_run_too, *la
   BOOST_CHECK_EQUAL(take(service, second, &wait).value, 4u);
 }
 
-BOOST_AUTO_TEST_CASE(blk_08_a_job_cancelled_in_the_middle_never_shows_its_output_scenario_14_116, *label("BLK-08") *
-                                                                                                       label("BLK-09")) {
+BOOST_AUTO_TEST_CASE(blk_08_a_job_cancelled_in_the_middle_never_shows_its_output_scenario_14_116,
+                     *label("BLK-08") * label("BLK-09")) {
   Service service({.maximum_jobs = 1, .workers = 1});
   Gate gate;
   Runner runner(service, [&](nocter_owned& input, nocter_owned& output, nocter_completion* completion) {
@@ -95,8 +95,8 @@ BOOST_AUTO_TEST_CASE(blk_09_a_job_cancelled_while_queued_never_runs_scenario_115
   BOOST_CHECK(ran == expected);
 }
 
-BOOST_AUTO_TEST_CASE(gen_10_b_17_an_exception_is_worker_lost_and_the_thread_goes_on_scenario_16, *label("GEN-10") * label("BLK-06") *
-                                                                                                     label("FFI-06")) {
+BOOST_AUTO_TEST_CASE(gen_10_b_17_an_exception_is_worker_lost_and_the_thread_goes_on_scenario_16,
+                     *label("GEN-10") * label("BLK-06") * label("FFI-06")) {
   Service service({.maximum_jobs = 8, .workers = 1});
   std::set<std::thread::id> threads;
   Runner runner(service, [&](nocter_owned& input, nocter_owned& output, nocter_completion*) {
@@ -115,7 +115,8 @@ BOOST_AUTO_TEST_CASE(gen_10_b_17_an_exception_is_worker_lost_and_the_thread_goes
     discard(input);
   });
   const nocter_wait wait = long_wait();
-  for (uint64_t i = 0; i < 3; i++) BOOST_CHECK_EQUAL(take(service, accept(service, i), &wait).status, NOCTER_WORKER_LOST);
+  for (uint64_t i = 0; i < 3; i++)
+    BOOST_CHECK_EQUAL(take(service, accept(service, i), &wait).status, NOCTER_WORKER_LOST);
   BOOST_CHECK_EQUAL(take(service, accept(service, 3), &wait).value, 50u);
   runner.stop();
   BOOST_CHECK_EQUAL(threads.size(), 1u);
@@ -265,7 +266,8 @@ BOOST_AUTO_TEST_CASE(blk_11_the_service_lives_on_until_its_threads_have_ended, *
   BOOST_CHECK_EQUAL(waiters.drops, 1u);
 }
 
-BOOST_AUTO_TEST_CASE(blk_02_more_threads_than_workers_and_several_sets_keep_the_bound, *label("BLK-02") * label("BLK-14")) {
+BOOST_AUTO_TEST_CASE(blk_02_more_threads_than_workers_and_several_sets_keep_the_bound,
+                     *label("BLK-02") * label("BLK-14")) {
   Service service({.maximum_jobs = 64, .workers = 3});
   std::atomic<int> inside{0}, most{0};
   const auto watch = [&](nocter_owned&, nocter_owned&, nocter_completion*) {
@@ -289,7 +291,8 @@ BOOST_AUTO_TEST_CASE(blk_02_more_threads_than_workers_and_several_sets_keep_the_
   BOOST_CHECK_GE(most.load(), 2);
 }
 
-BOOST_AUTO_TEST_CASE(ffi_14_a_wait_only_the_waiting_worker_could_end_is_refused_scenario_157, *label("FFI-14") * label("BLK-14")) {
+BOOST_AUTO_TEST_CASE(ffi_14_a_wait_only_the_waiting_worker_could_end_is_refused_scenario_157,
+                     *label("FFI-14") * label("BLK-14")) {
   Service service({.maximum_jobs = 4, .workers = 1});
   nocter_workers* self = nullptr;
   Runner runner(service, [&](nocter_owned& input, nocter_owned&, nocter_completion* completion) {
@@ -371,7 +374,6 @@ BOOST_AUTO_TEST_CASE(ffi_14_workers_may_be_given_up_by_one_of_themselves, *label
     const nocter_wait wait = long_wait();
     BOOST_CHECK_EQUAL(take(service, id, &wait).status, NOCTER_OK);
     BOOST_CHECK(eventually([&] { return given.stops.load() == static_cast<int>(threads); }));
-
   }
 }
 

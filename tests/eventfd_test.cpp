@@ -118,7 +118,8 @@ BOOST_AUTO_TEST_CASE(gen_04_a_service_holds_it_until_its_last_guard_is_gone, *la
   BOOST_CHECK(!is_open(fd));
 }
 
-BOOST_AUTO_TEST_CASE(blk_14_an_event_loop_finds_its_exact_result_after_a_wake_scenario_13_15, *label("BLK-14") * label("BLK-12")) {
+BOOST_AUTO_TEST_CASE(blk_14_an_event_loop_finds_its_exact_result_after_a_wake_scenario_13_15,
+                     *label("BLK-14") * label("BLK-12")) {
   Eventfd eventfd;
   Service service({.maximum_jobs = 1, .workers = 1, .waiters = nocter_eventfd_notifier(eventfd)});
   const int loop = epoll_create1(EPOLL_CLOEXEC);

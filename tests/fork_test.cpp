@@ -73,7 +73,8 @@ void check_forked(nocter_blocking* service, nocter_job_id id, nocter_epoch epoch
 
 BOOST_FIXTURE_TEST_SUITE(fork_suite, EveryTest)
 
-BOOST_AUTO_TEST_CASE(gen_11_a_parents_service_says_forked_in_the_child_scenario_156, *label("GEN-11") * label("FFI-11")) {
+BOOST_AUTO_TEST_CASE(gen_11_a_parents_service_says_forked_in_the_child_scenario_156,
+                     *label("GEN-11") * label("FFI-11")) {
   Wakes waiters;
   Service service({.maximum_jobs = 4, .workers = 2, .waiters = waiters.notifier()});
   const nocter_job_id id = accept(service, 1);
@@ -202,7 +203,8 @@ BOOST_AUTO_TEST_CASE(gen_11_a_grandchild_of_a_new_handle_is_forked_too, *label("
   BOOST_CHECK_EQUAL(in_child([] {
                       Service of_child;
                       const nocter_job_id id = accept(of_child, 1);
-                      const int grandchild = in_child([&] { return state_of(of_child, id) == NOCTER_E_FORKED ? 0 : 1; });
+                      const int grandchild =
+                          in_child([&] { return state_of(of_child, id) == NOCTER_E_FORKED ? 0 : 1; });
                       HOLDS(state_of(of_child, id) == NOCTER_JOB_QUEUED);
                       return grandchild;
                     }),

@@ -194,8 +194,14 @@ BOOST_AUTO_TEST_CASE(blk_09_each_job_has_an_interrupt_raised_when_it_is_abandone
   BOOST_CHECK(nocter_completion_abandoned(one.completion));
   BOOST_CHECK(!nocter_interrupt_raised(of_two));
   BOOST_CHECK(!nocter_completion_abandoned(two.completion));
-  nocter_interrupt_destroy(of_two);  // the guard's: left alone
+  // The guard's: by hand it can be neither raised, nor cleared, nor destroyed.
+  nocter_interrupt_raise(of_two);
+  nocter_interrupt_destroy(of_two);
   BOOST_CHECK(!nocter_interrupt_raised(of_two));
+  BOOST_CHECK(!nocter_completion_abandoned(two.completion));
+  nocter_interrupt_clear(of_one);
+  BOOST_CHECK(nocter_interrupt_raised(of_one));
+  BOOST_CHECK(nocter_completion_abandoned(one.completion));
   shut_down(service);
   BOOST_CHECK(nocter_interrupt_raised(of_two));
   BOOST_CHECK(nocter_completion_abandoned(two.completion));

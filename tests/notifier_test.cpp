@@ -96,7 +96,8 @@ BOOST_AUTO_TEST_CASE(gen_04_refused_calls_and_queries_wake_nobody, *label("GEN-0
   complete(begun.completion, 0);
 }
 
-BOOST_AUTO_TEST_CASE(gen_04_b_35_b_36_the_work_notifier_tells_a_claimer_that_found_nothing, *label("GEN-04") * label("BLK-14")) {
+BOOST_AUTO_TEST_CASE(gen_04_b_35_b_36_the_work_notifier_tells_a_claimer_that_found_nothing,
+                     *label("GEN-04") * label("BLK-14")) {
   Wakes work;
   Service service({.maximum_jobs = 4, .workers = 1, .work = work.notifier()});
   BOOST_CHECK_EQUAL(try_claim(service).status, NOCTER_EMPTY);
@@ -133,7 +134,8 @@ BOOST_AUTO_TEST_CASE(gen_04_shutdown_tells_the_claimers, *label("GEN-04") * labe
   BOOST_CHECK_EQUAL(try_claim(service).status, NOCTER_CLOSED);
 }
 
-BOOST_AUTO_TEST_CASE(gen_04_a_claimer_driven_by_the_work_notifier_alone_runs_every_job, *label("GEN-04") * label("BLK-14")) {
+BOOST_AUTO_TEST_CASE(gen_04_a_claimer_driven_by_the_work_notifier_alone_runs_every_job,
+                     *label("GEN-04") * label("BLK-14")) {
   Signal work;
   Service service({.maximum_jobs = 8, .workers = 2, .work = nocter_signal_notifier(work)});
   const uint64_t total = rounds(30'000, 3'000);
@@ -358,7 +360,8 @@ BOOST_AUTO_TEST_CASE(gen_05_no_lock_is_held_another_thread_gets_through, *label(
   BOOST_CHECK_EQUAL(inside.turns, 1);
 }
 
-BOOST_AUTO_TEST_CASE(gen_05_drop_functions_run_without_a_lock_and_may_call_the_service, *label("GEN-05") * label("GEN-01")) {
+BOOST_AUTO_TEST_CASE(gen_05_drop_functions_run_without_a_lock_and_may_call_the_service,
+                     *label("GEN-05") * label("GEN-01")) {
   Service service({.maximum_jobs = 4, .workers = 2});
   struct Probe {
     nocter_blocking* service;
@@ -388,8 +391,8 @@ BOOST_AUTO_TEST_CASE(gen_05_drop_functions_run_without_a_lock_and_may_call_the_s
   BOOST_CHECK_EQUAL(probe.runs, 3);
 }
 
-BOOST_AUTO_TEST_CASE(gen_10_exceptions_out_of_notifiers_and_drops_are_swallowed_and_counted_scenario_154, *label("GEN-10") *
-                                                                                                            label("FFI-06")) {
+BOOST_AUTO_TEST_CASE(gen_10_exceptions_out_of_notifiers_and_drops_are_swallowed_and_counted_scenario_154,
+                     *label("GEN-10") * label("FFI-06")) {
   nocter_notifier throwing = {[](void*) { throw std::runtime_error("a notifier"); }, nullptr, nullptr};
   Service service({.maximum_jobs = 2, .workers = 1, .waiters = throwing});
   const nocter_job_id id = accept(service, 1);
@@ -418,7 +421,9 @@ BOOST_AUTO_TEST_CASE(gen_10_a_throwing_drop_of_a_notifier_does_not_get_out, *lab
 BOOST_AUTO_TEST_CASE(gen_10_a_throwing_sink_of_a_shutdown_does_not_get_out, *label("GEN-10") * label("GEN-01")) {
   Service service;
   for (uint64_t i = 0; i < 3; i++) accept(service, i);
-  const nocter_blocking_sink throwing = [](void*, nocter_job_state, nocter_owned*) { throw std::runtime_error("a sink"); };
+  const nocter_blocking_sink throwing = [](void*, nocter_job_state, nocter_owned*) {
+    throw std::runtime_error("a sink");
+  };
   nocter_status status = NOCTER_E_INTERNAL;
   BOOST_CHECK_NO_THROW(status = nocter_blocking_shutdown(service, throwing, nullptr));
   BOOST_CHECK_EQUAL(status, NOCTER_OK);
@@ -426,7 +431,8 @@ BOOST_AUTO_TEST_CASE(gen_10_a_throwing_sink_of_a_shutdown_does_not_get_out, *lab
   BOOST_CHECK_EQUAL(Ledger::created(), Ledger::dropped());
 }
 
-BOOST_AUTO_TEST_CASE(gen_04_b_33_a_notifier_is_dropped_once_when_the_service_lets_go, *label("GEN-04") * label("GEN-01")) {
+BOOST_AUTO_TEST_CASE(gen_04_b_33_a_notifier_is_dropped_once_when_the_service_lets_go,
+                     *label("GEN-04") * label("GEN-01")) {
   Wakes waiters, work;
   {
     Service service({.waiters = waiters.notifier(), .work = work.notifier()});
@@ -438,7 +444,8 @@ BOOST_AUTO_TEST_CASE(gen_04_b_33_a_notifier_is_dropped_once_when_the_service_let
   BOOST_CHECK_EQUAL(work.drops, 1u);
 }
 
-BOOST_AUTO_TEST_CASE(gen_04_a_signal_as_notifier_wakes_a_waiter_that_looks_by_identity, *label("GEN-04") * label("BLK-12")) {
+BOOST_AUTO_TEST_CASE(gen_04_a_signal_as_notifier_wakes_a_waiter_that_looks_by_identity,
+                     *label("GEN-04") * label("BLK-12")) {
   Signal news;
   Service service({.waiters = nocter_signal_notifier(news)});
   const nocter_job_id id = accept(service, 1);

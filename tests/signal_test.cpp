@@ -38,7 +38,8 @@ nocter_status wait_for(nocter_signal* signal, uint64_t seen, nocter_wait wait) {
 
 BOOST_FIXTURE_TEST_SUITE(signal_suite, EveryTest)
 
-BOOST_AUTO_TEST_CASE(sig_01_s_01_s_02_a_publication_between_read_and_wait_returns_at_once_scenario_141_142, *label("SIG-01")) {
+BOOST_AUTO_TEST_CASE(sig_01_s_01_s_02_a_publication_between_read_and_wait_returns_at_once_scenario_141_142,
+                     *label("SIG-01")) {
   Signal signal;
   const uint64_t seen = nocter_signal_version(signal);
   BOOST_CHECK_NE(seen, 0u);
@@ -119,7 +120,8 @@ BOOST_AUTO_TEST_CASE(sig_02_s_05_a_change_that_failed_publishes_nothing, *label(
   BOOST_CHECK_EQUAL(look(signal, seen), NOCTER_PENDING);
 }
 
-BOOST_AUTO_TEST_CASE(sig_01_s_04_publishing_before_the_change_leaves_the_waiter_to_the_next_publication, *label("SIG-01")) {
+BOOST_AUTO_TEST_CASE(sig_01_s_04_publishing_before_the_change_leaves_the_waiter_to_the_next_publication,
+                     *label("SIG-01")) {
   // The wrong order, shown: the waiter that looked after the publication and before the change waits on the new version.
   Signal signal;
   bool state = false;
@@ -149,7 +151,8 @@ BOOST_AUTO_TEST_CASE(sig_03_s_07_one_publication_returns_all_64_waiters_scenario
   BOOST_CHECK_EQUAL(changed.load(), 64);
 }
 
-BOOST_AUTO_TEST_CASE(sig_03_s_09_a_change_is_reported_before_a_deadline_that_has_passed_scenario_146, *label("SIG-03")) {
+BOOST_AUTO_TEST_CASE(sig_03_s_09_a_change_is_reported_before_a_deadline_that_has_passed_scenario_146,
+                     *label("SIG-03")) {
   Signal signal;
   const uint64_t seen = nocter_signal_version(signal);
   publish(signal);
@@ -158,7 +161,8 @@ BOOST_AUTO_TEST_CASE(sig_03_s_09_a_change_is_reported_before_a_deadline_that_has
   BOOST_CHECK_EQUAL(wait_for(signal, seen, past), NOCTER_OK);
 }
 
-BOOST_AUTO_TEST_CASE(sig_03_s_09_deadline_and_publication_together_never_hide_the_publication_scenario_146, *label("SIG-03")) {
+BOOST_AUTO_TEST_CASE(sig_03_s_09_deadline_and_publication_together_never_hide_the_publication_scenario_146,
+                     *label("SIG-03")) {
   // The publication aims at the deadline of the wait. What the wait says must agree with the version it returns.
   Signal signal;
   auto random = random_stream(146);

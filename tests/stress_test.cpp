@@ -196,7 +196,8 @@ class World {
   }
 
   static bool ended_early(nocter_status status) {
-    return status == NOCTER_PENDING || status == NOCTER_TIMEOUT || status == NOCTER_INTERRUPTED || status == NOCTER_CLOSED;
+    return status == NOCTER_PENDING || status == NOCTER_TIMEOUT || status == NOCTER_INTERRUPTED ||
+           status == NOCTER_CLOSED;
   }
 
   void one_call(std::mt19937_64& random) {
@@ -366,8 +367,8 @@ class World {
 
 BOOST_FIXTURE_TEST_SUITE(stress_suite, EveryTest)
 
-BOOST_AUTO_TEST_CASE(gen_01_gen_12_random_calls_from_eight_threads_scenario_155, *label("GEN-01") * label("GEN-12") * label("BLK-10") *
-                                                                                     label("SIG-01")) {
+BOOST_AUTO_TEST_CASE(gen_01_gen_12_random_calls_from_eight_threads_scenario_155,
+                     *label("GEN-01") * label("GEN-12") * label("BLK-10") * label("SIG-01")) {
   World world;
   const int64_t seconds = stress_seconds();
   const int64_t until = nocter_now_ns() + seconds * 1'000'000'000;

@@ -96,7 +96,8 @@ BOOST_AUTO_TEST_CASE(gen_07_a_timeout_is_not_late_by_much_scenario_143, *label("
   BOOST_CHECK_LT(nocter_now_ns() - wait.deadline_ns, 5'000'000'000);
 }
 
-BOOST_AUTO_TEST_CASE(gen_07_s_08_a_handler_does_not_end_a_wait_that_did_not_ask_for_it_scenario_145, *label("GEN-07") * label("SIG-03")) {
+BOOST_AUTO_TEST_CASE(gen_07_s_08_a_handler_does_not_end_a_wait_that_did_not_ask_for_it_scenario_145,
+                     *label("GEN-07") * label("SIG-03")) {
   // Each handler makes the kernel's wait return for nothing: the wait goes on, and its deadline stays where it was.
   const Handler handler(0);
   Signal signal;

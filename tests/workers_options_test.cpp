@@ -62,7 +62,8 @@ template <class Look>
 auto on_a_worker(const nocter_workers_options& options, Look look) {
   Service service;
   decltype(look()) result = {};
-  Runner runner(service, [&](nocter_owned&, nocter_owned&, nocter_completion*) { result = look(); }, &options);
+  Runner runner(
+      service, [&](nocter_owned&, nocter_owned&, nocter_completion*) { result = look(); }, &options);
   const nocter_wait wait = long_wait();
   STATUS(take(service, accept(service, 1), &wait).status, NOCTER_OK);
   runner.stop();
@@ -115,18 +116,20 @@ BOOST_AUTO_TEST_CASE(blk_14_every_thread_runs_start_before_serve_returns_and_sto
   BOOST_CHECK_EQUAL(hooks.stops.load(), 8);
 }
 
-BOOST_AUTO_TEST_CASE(blk_14_b_38_a_start_hook_failing_in_the_kth_thread_fails_the_whole_and_leaves_no_thread_scenario_153,
-                     *label("BLK-14") * label("GEN-09")) {
+BOOST_AUTO_TEST_CASE(
+    blk_14_b_38_a_start_hook_failing_in_the_kth_thread_fails_the_whole_and_leaves_no_thread_scenario_153,
+    *label("BLK-14") * label("GEN-09")) {
   Service service({.maximum_jobs = 8, .workers = 5});
   const nocter_job_id queued = accept(service, 1);
   const size_t threads = thread_count();
   for (int k = 1; k <= 5; k++) {
-    for (const nocter_status with : std::array<nocter_status, 5>{NOCTER_E_MEMORY, NOCTER_E_STORE, -1000, NOCTER_CLOSED, 1000}) {
+    for (const nocter_status with :
+         std::array<nocter_status, 5>{NOCTER_E_MEMORY, NOCTER_E_STORE, -1000, NOCTER_CLOSED, 1000}) {
       Hooks hooks(k, with);
       const nocter_status status = try_serve(service, hooks.options(5));
       BOOST_CHECK_EQUAL(status, with < 0 ? with : NOCTER_E_STATE);
       BOOST_CHECK(eventually([&] { return thread_count() == threads; }));
-      BOOST_CHECK_EQUAL(hooks.stops.load(), hooks.starts.load() - 1);  // one for each whose start succeeded
+      BOOST_CHECK_EQUAL(hooks.stops.load(), hooks.starts.load() - 1);   // one for each whose start succeeded
       BOOST_CHECK_EQUAL(state_of(service, queued), NOCTER_JOB_QUEUED);  // none of them ran anything
     }
   }
@@ -167,7 +170,8 @@ BOOST_AUTO_TEST_CASE(blk_14_the_name_need_not_outlive_the_call, *label("BLK-14")
   nocter_workers_options options = NOCTER_WORKERS_OPTIONS_INIT;
   options.name = name.c_str();
   std::string seen;
-  Runner runner(service, [&](nocter_owned&, nocter_owned&, nocter_completion*) { seen = name_of_this_thread(); }, &options);
+  Runner runner(
+      service, [&](nocter_owned&, nocter_owned&, nocter_completion*) { seen = name_of_this_thread(); }, &options);
   name.assign(100, 'x');
   name.shrink_to_fit();
   const nocter_wait wait = long_wait();
@@ -197,10 +201,12 @@ BOOST_AUTO_TEST_CASE(blk_14_the_stack_is_as_large_as_asked_for, *label("BLK-14")
     BOOST_CHECK_EQUAL(try_serve(service, options), NOCTER_E_ARGUMENT);
   }
   options.stack_size = 65536;
-  if (!kSanitized) BOOST_CHECK_EQUAL(try_serve(service, options), NOCTER_OK);  // their own thread data does not fit in there
+  if (!kSanitized)
+    BOOST_CHECK_EQUAL(try_serve(service, options), NOCTER_OK);  // their own thread data does not fit in there
 }
 
-BOOST_AUTO_TEST_CASE(rsc_02_a_thread_that_cannot_be_made_fails_the_whole_scenario_153, *label("RSC-02") * label("GEN-09")) {
+BOOST_AUTO_TEST_CASE(rsc_02_a_thread_that_cannot_be_made_fails_the_whole_scenario_153,
+                     *label("RSC-02") * label("GEN-09")) {
   // No address space is large enough for this stack.
   Service service;
   const nocter_job_id id = accept(service, 1);
@@ -215,8 +221,8 @@ BOOST_AUTO_TEST_CASE(rsc_02_a_thread_that_cannot_be_made_fails_the_whole_scenari
   BOOST_CHECK_EQUAL(take(service, id, &wait).value, 1u);
 }
 
-BOOST_AUTO_TEST_CASE(rsc_02_the_kth_thread_that_cannot_be_made_ends_those_already_made_scenario_153, *label("RSC-02") *
-                                                                                                         label("GEN-09")) {
+BOOST_AUTO_TEST_CASE(rsc_02_the_kth_thread_that_cannot_be_made_ends_those_already_made_scenario_153,
+                     *label("RSC-02") * label("GEN-09")) {
   // In a process of its own, whose address space is limited. A sanitizer has mapped terabytes and cannot live within a limit:
   // there the system refuses a stack that no address space holds, after the first threads of another set were made.
   const auto body = [] {
@@ -268,7 +274,8 @@ BOOST_AUTO_TEST_CASE(blk_14_impossible_options_are_argument_errors, *label("BLK-
                     NOCTER_OK);
 }
 
-BOOST_AUTO_TEST_CASE(ffi_12_the_threads_block_every_signal_and_the_caller_keeps_its_mask, *label("FFI-12") * label("BLK-14")) {
+BOOST_AUTO_TEST_CASE(ffi_12_the_threads_block_every_signal_and_the_caller_keeps_its_mask,
+                     *label("FFI-12") * label("BLK-14")) {
   sigset_t before, after;
   pthread_sigmask(SIG_SETMASK, nullptr, &before);
   nocter_workers_options options = NOCTER_WORKERS_OPTIONS_INIT;

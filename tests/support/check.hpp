@@ -23,7 +23,8 @@ class Failures {
   static void add(const Where& where, const std::string& what) {
     const std::scoped_lock lock(mutex_);
     count_++;
-    if (list_.size() < kShown) list_.push_back(std::string(where.file) + ":" + std::to_string(where.line) + ": " + what);
+    if (list_.size() < kShown)
+      list_.push_back(std::string(where.file) + ":" + std::to_string(where.line) + ": " + what);
   }
   // Those so far, which are forgotten; the last line tells how many there were.
   static std::vector<std::string> collect() {

@@ -23,7 +23,8 @@ using boost::unit_test::label;
 inline uint64_t seed() {
   static const uint64_t chosen = [] {
     const char* given = std::getenv("NOCTER_SEED");
-    return given != nullptr ? std::strtoull(given, nullptr, 0) : (uint64_t{std::random_device{}()} << 32) + std::random_device{}();
+    return given != nullptr ? std::strtoull(given, nullptr, 0)
+                            : (uint64_t{std::random_device{}()} << 32) + std::random_device{}();
   }();
   return chosen;
 }

@@ -36,15 +36,16 @@ inline nocter_blocking_options options_of(const Shape& shape) {
 
 // The identities of the counts that hold in every moment.
 inline void check_identities(const nocter_blocking_counts& c, Where where = Where::here()) {
-  const uint64_t freed = c.taken + c.cancelled_queued + c.cancelled_completed + c.shutdown_queued + c.shutdown_completed +
-                         c.abandoned_retired;
+  const uint64_t freed = c.taken + c.cancelled_queued + c.cancelled_completed + c.shutdown_queued +
+                         c.shutdown_completed + c.abandoned_retired;
   holds(c.accepted == freed + c.admitted, "accepted = the six ends + admitted", where);
   holds(c.epoch == freed, "epoch = the six ends", where);
-  holds(c.admitted == c.queued + c.running + c.completed + c.abandoned, "admitted = queued + running + completed + abandoned",
-        where);
+  holds(c.admitted == c.queued + c.running + c.completed + c.abandoned,
+        "admitted = queued + running + completed + abandoned", where);
   holds(c.admitted <= c.maximum_jobs, "BLK-01: admitted <= maximum_jobs", where);
   holds(c.running + c.abandoned <= c.workers, "BLK-02: running + abandoned <= workers", where);
-  holds(c.completed_ok + c.completed_lost == c.accepted - c.cancelled_queued - c.shutdown_queued - c.queued - c.running - c.abandoned,
+  holds(c.completed_ok + c.completed_lost ==
+            c.accepted - c.cancelled_queued - c.shutdown_queued - c.queued - c.running - c.abandoned,
         "completed_ok + completed_lost = every guard that ended", where);
   holds(c.accepting == 1 || (c.queued == 0 && c.running == 0 && c.completed == 0),
         "after shutdown only abandoned jobs are left", where);
@@ -145,7 +146,9 @@ inline Begun begin(nocter_running_job* job, Where where = Where::here()) {
   return {completion, discard(input)};
 }
 
-inline Begun claim_and_begin(nocter_blocking* service, Where where = Where::here()) { return begin(claim(service, where), where); }
+inline Begun claim_and_begin(nocter_blocking* service, Where where = Where::here()) {
+  return begin(claim(service, where), where);
+}
 
 inline void complete(nocter_completion* completion, uint64_t value, Where where = Where::here()) {
   nocter_owned output = payload(value);
@@ -163,7 +166,8 @@ struct Taken {
   uint64_t value;
 };
 
-inline Taken take(nocter_blocking* service, nocter_job_id id, const nocter_wait* wait = nullptr, Where where = Where::here()) {
+inline Taken take(nocter_blocking* service, nocter_job_id id, const nocter_wait* wait = nullptr,
+                  Where where = Where::here()) {
   nocter_owned output = {&output, nullptr};
   const nocter_status status = nocter_blocking_take(service, id, wait, &output);
   holds(status == NOCTER_OK || is_none(output), "no output unless taken", where);
@@ -180,7 +184,8 @@ inline Cancelled cancel(nocter_blocking* service, nocter_job_id id, Where where 
   nocter_owned reclaimed = {&reclaimed, nullptr};
   nocter_job_state was = 77;
   const nocter_status status = nocter_blocking_cancel(service, id, &was, &reclaimed);
-  holds(status == NOCTER_OK ? was >= NOCTER_JOB_QUEUED && was <= NOCTER_JOB_COMPLETED : was == 0, "a state unless an error", where);
+  holds(status == NOCTER_OK ? was >= NOCTER_JOB_QUEUED && was <= NOCTER_JOB_COMPLETED : was == 0,
+        "a state unless an error", where);
   holds(status == NOCTER_OK || is_none(reclaimed), "nothing comes back after an error", where);
   return {status, was, discard(reclaimed)};
 }

@@ -12,7 +12,8 @@ namespace nocter_tests {
 class Runner {
  public:
   using Function = std::function<void(nocter_owned& input, nocter_owned& output, nocter_completion* completion)>;
-  Runner(nocter_blocking* service, Function function, const nocter_workers_options* options = nullptr, Where where = Where::here())
+  Runner(nocter_blocking* service, Function function, const nocter_workers_options* options = nullptr,
+         Where where = Where::here())
       : function_(std::move(function)) {
     status_is(nocter_blocking_serve(service, run, this, options, &workers_), NOCTER_OK, where);
   }
@@ -50,7 +51,9 @@ class Runner {
 };
 
 // The input is the output.
-inline void echo(nocter_owned& input, nocter_owned& output, nocter_completion*) { output = std::exchange(input, nocter_owned{}); }
+inline void echo(nocter_owned& input, nocter_owned& output, nocter_completion*) {
+  output = std::exchange(input, nocter_owned{});
+}
 
 // Holds whoever passes until it is opened; once open it stays open.
 class Gate {
