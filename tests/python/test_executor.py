@@ -419,7 +419,8 @@ def test_bnd_03_threads_have_names_and_are_as_many_as_asked():
             barrier.wait(20)
             return threading.current_thread().name
 
-        assert {future.result(20) for future in [executor.submit(name) for _ in range(3)]} == {"crew_0", "crew_1", "crew_2"}
+        futures = [executor.submit(name) for _ in range(3)]
+        assert {future.result(20) for future in futures} == {"crew_0", "crew_1", "crew_2"}
         assert repr(executor) == "<nocter.Executor <nocter.Blocking open, 0 of 1024 jobs, 0 running on 3 workers>>"
 
 

@@ -134,7 +134,7 @@ time.sleep(0.05)""",
 executor.submit(time.sleep, 60)
 executor.submit(time.sleep, 60)
 queued = executor.submit(int)
-threading.Thread(target=lambda: queued.exception if queued.cancelled() else queued.done() or wait_for(queued)).start()""",
+threading.Thread(target=wait_for, args=(queued,)).start()""",
     "never_shut_down": "kept = [nocter.Executor(2) for _ in range(5)]; [each.submit(int) for each in kept]",
 }
 ENDS = {

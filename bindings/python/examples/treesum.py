@@ -3,11 +3,11 @@
 
 Prints the CRC-32, the size and the path of every regular file below DIR, in bytewise order of the paths.
 
-Reading files blocks, so it is done by N threads that claim jobs of a nocter blocking service. The main thread walks the
-tree, submits one job a file and takes the results in the same order; at most M jobs are out at any time, so the memory
-needed is that of M jobs and of the directories on the current path, however large the tree is. Ctrl-C raises an interrupt
-that the main thread's waits carry: it shuts the service down, which hands back what nobody has begun and abandons what
-runs; the running jobs notice between two reads and stop.
+Reading files blocks, so it is done by N threads that claim jobs of a nocter blocking service. The main thread walks
+the tree, submits one job a file and takes the results in the same order; at most M jobs are out at any time, so the
+memory needed is that of M jobs and of the directories on the current path, however large the tree is. Ctrl-C raises
+an interrupt that the main thread's waits carry: it shuts the service down, which hands back what nobody has begun and
+abandons what runs; the running jobs notice between two reads and stop.
 """
 
 import os
@@ -134,7 +134,7 @@ class Console:
 
 
 def read_level(root, path):
-    """The names in a directory, sorted with a '/' behind those of directories, which puts the paths below them in order too.
+    """The names in a directory, sorted with a '/' behind those of directories: so the paths below them are in order.
 
     Second, the error that kept it from being read, or from being read whole. A link that took the directory's place is
     not followed, and nothing stays open.
@@ -353,7 +353,7 @@ class Summing:
                 self.total_bytes += status.st_size
 
     def shut_down(self, stopped_by):
-        """Nothing new is begun, what runs is abandoned and waited for. Another Ctrl-C ends that wait, and the process."""
+        """Nothing new is begun, what runs is abandoned and waited for. Another Ctrl-C ends the wait and the process."""
         console = self.console
         console.interrupt.clear()
         queued = sum(was is nocter.JobState.QUEUED for was, _ in self.service.shutdown())

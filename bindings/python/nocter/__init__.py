@@ -3,8 +3,9 @@
     with nocter.Executor(max_workers=4, maximum_jobs=256) as executor:
         print(executor.submit(pow, 2, 10).result())
 
-Executor runs callables, and nocter.aio.Executor lets an asyncio loop await them; Blocking is the service below it, for those who claim and complete jobs themselves; Signal,
-Interrupt and EventFd are what the waits are made of. Whatever does not work out is an Error of a class by meaning.
+Executor runs callables, and nocter.aio.Executor lets an asyncio loop await them; Blocking is the service below it,
+for those who claim and complete jobs themselves; Signal, Interrupt and EventFd are what the waits are made of.
+Whatever does not work out is an Error of a class by meaning.
 """
 
 from ._blocking import Blocking, Completion, Counts, Epoch, JobId, JobState, RunningJob

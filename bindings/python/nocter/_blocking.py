@@ -238,8 +238,9 @@ def _how_often(times: Optional[int]) -> int:
 class Blocking(Handle):
     """The service. `waiters` is woken after every transition a waiter can care about, `work` when there may be work.
 
-    Every timeout is in seconds: None waits for ever, zero does not wait. `wait_spins` and `wait_yields` say how often a wait
-    looks again before it yields its core, and yields before it sleeps: None is the library's default, 0 is never.
+    Every timeout is in seconds: None waits for ever, zero does not wait. `wait_spins` and `wait_yields` say how often
+    a wait looks again before it yields its core, and yields before it sleeps: None is the library's default, 0 is
+    never.
     """
 
     def __init__(

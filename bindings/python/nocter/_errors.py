@@ -30,7 +30,7 @@ class Pending(Timeout):
 
 
 class Saturated(Error):
-    """At its bound: nothing was kept. `epoch` is the capacity epoch seen in the same moment (see Blocking.wait_epoch)."""
+    """At its bound: nothing was kept. `epoch` is the capacity epoch of that moment, see Blocking.wait_epoch()."""
 
     epoch: object = None
 

@@ -1,7 +1,7 @@
 """An executor of concurrent.futures over the blocking service, run by Python's own threads.
 
-The five calls a job needs are made through ctypes, which (unlike cffi) can keep the interpreter lock during a call. They
-never wait, and giving the lock up and taking it back for each of them costs more than they do, most of all when
+The five calls a job needs are made through ctypes, which (unlike cffi) can keep the interpreter lock during a call.
+They never wait, and giving the lock up and taking it back for each of them costs more than they do, most of all when
 another thread wants it. The one call that waits, a worker's claim of the next job, lets go of it.
 """
 
@@ -85,7 +85,7 @@ _wait_and_claim = _function("nocter_blocking_claim", ctypes.CFUNCTYPE)
 
 
 class _Crew:
-    """What an executor shares with its threads and its futures. It does not know the executor, which may be forgotten."""
+    """What an executor shares with its threads and its futures. It does not know the executor itself."""
 
     def __init__(
         self,
@@ -201,7 +201,7 @@ def _work(crew: _Crew) -> None:
 
 
 def _lose(job: Any, completion: Any, slot: Any) -> int:
-    """For a thread that is ended, by an exception thrown into it, between a claim and the end of that job: its token."""
+    """For a thread that is ended, by an exception thrown into it, between a claim and the end of the job: its token."""
     begun_now, given = ctypes.c_void_p(), _Ticket()
     if _begin(job, byref(given, _INPUT), byref(begun_now)) == _OK:
         completion, slot = begun_now, given
@@ -222,9 +222,9 @@ def _run_late(items: List[Any]) -> None:
 class Executor(BaseExecutor):
     """Runs callables on a bounded number of threads, with a bounded number of jobs that wait or run.
 
-    At the bound submit() waits for a free place, or raises Saturated when `saturation` is "raise". Cancelling a future takes
-    its job back if nobody has begun it. At the exit of the interpreter, jobs that nobody has begun are cancelled, and
-    running ones are given a moment: an executor that must finish its work is used in a `with` block.
+    At the bound submit() waits for a free place, or raises Saturated when `saturation` is "raise". Cancelling a
+    future takes its job back if nobody has begun it. At the exit of the interpreter, jobs that nobody has begun are
+    cancelled, and running ones are given a moment: an executor that must finish its work is used in a `with` block.
     """
 
     def __init__(
@@ -277,7 +277,7 @@ class Executor(BaseExecutor):
             epoch = crew.service.epoch()
 
     def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
-        """Lets no more jobs in; waits for those that are in unless told otherwise; cancels what nobody has begun if told so."""
+        """Lets no more jobs in; by default waits for those that are in; if told so, cancels those that nobody has begun."""
         if wait and threading.current_thread() in self._crew.threads:
             raise WouldDeadlock(lib.NOCTER_E_WOULD_DEADLOCK, "a job cannot wait for the executor that runs it")
         self._crew.close(cancel_futures)

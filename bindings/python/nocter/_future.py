@@ -1,9 +1,10 @@
 """The future of an executor's job: a concurrent.futures.Future that makes its condition only when somebody needs one.
 
 The base class makes a condition for each future and takes it at each step, which costs more than the job's whole way
-through nocter. Here a future that is not waited for never has a condition. Both that ask for the condition and that end the
-job first append to one list, which is atomic, and look who was first: the end (then whoever asks for the condition later
-finds the final state), or a condition (then the end is told under it, exactly as the base class does).
+through nocter. Here a future that is not waited for never has a condition. Both that ask for the condition and that
+end the job first append to one list, which is atomic, and look who was first: the end (then whoever asks for the
+condition later finds the final state), or a condition (then the end is told under it, exactly as the base class
+does).
 """
 
 from __future__ import annotations

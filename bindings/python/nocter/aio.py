@@ -3,9 +3,9 @@
     async with nocter.aio.Executor(max_workers=4) as executor:
         print(await executor.run(pow, 2, 10))
 
-Jobs are run by Python's own threads, as those of nocter.Executor are. What they are told by is an eventfd that the loop
-reads: it is cleared, then the service is asked which jobs ended, and each of those is taken. So a wake costs the loop what
-ended, not what waits, and no thread calls into the loop.
+Jobs are run by Python's own threads, as those of nocter.Executor are. What they are told by is an eventfd that the
+loop reads: it is cleared, then the service is asked which jobs ended, and each of those is taken. So a wake costs the
+loop what ended, not what waits, and no thread calls into the loop.
 """
 
 from __future__ import annotations
@@ -135,8 +135,8 @@ class Executor:
     async def run(self, fn: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> T:
         """What fn(*args, **kwargs) returns or raises. Waits for a free place first when all are taken.
 
-        When the task is cancelled, a job that nobody has begun is taken back, one that runs is abandoned, and the result
-        of one that has ended is delivered all the same.
+        When the task is cancelled, a job that nobody has begun is taken back, one that runs is abandoned, and the
+        result of one that has ended is delivered all the same.
         """
         job = _Job((fn, args, kwargs), self._loop.create_future())
         while not self._try_submit(job):
@@ -203,7 +203,7 @@ class Executor:
                 change.set_result(None)
 
     async def aclose(self, *, cancel: bool = False) -> None:
-        """Runs nothing more and waits for what runs; with `cancel`, whoever awaits a job that has not ended gets Closed."""
+        """Runs nothing more and waits for what runs; with `cancel`, who awaits a job that has not ended gets Closed."""
         crew = self._crew
         crew.closing = True
         while self._jobs and not cancel:
