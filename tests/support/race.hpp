@@ -12,7 +12,7 @@
 namespace nocter_tests {
 
 // The longest a race goes on: on a busy machine each round may cost a time slice.
-inline constexpr int64_t kRaceNs = kSanitized ? 4'000'000'000 : 1'500'000'000;
+inline constexpr int64_t kRaceNs = kSanitized ? 3'000'000'000 : 1'000'000'000;
 
 // `set_up` and `check` run on the calling thread with the other one at rest. Ends early when a check failed, or after kRaceNs.
 template <class SetUp, class One, class Other, class Check>
