@@ -79,7 +79,8 @@ void run(const Scenario& scenario) {
       reached = reached || failing.failed != 0;
       refusals += failing.status == NOCTER_E_MEMORY ? 1 : 0;
       for (const std::string& failure : Failures::collect()) {
-        BOOST_ERROR("allocation " << nth << (how == faults::How::once ? " fails: " : " and all after it fail: ") << failure);
+        BOOST_ERROR("allocation " << nth << (how == faults::How::once ? " fails: " : " and all after it fail: ")
+                                  << failure);
       }
     }
     BOOST_CHECK_MESSAGE(reached || nth >= asked, "only " << nth << " of " << asked << " allocations were reached");

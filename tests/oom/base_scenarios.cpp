@@ -53,9 +53,10 @@ bool drop_notifier(World& world) {
 Scenarios base_scenarios() {
   return {
       {"status_name", nothing,
-       [](World&) { return as_status(std::strcmp(nocter_status_name(NOCTER_E_MEMORY), "NOCTER_E_MEMORY") == 0); }, NOCTER_OK},
-      {"error_message_without_an_error", nothing,
-       [](World&) { return as_status(nocter_error_message()[0] == '\0'); }, NOCTER_OK},
+       [](World&) { return as_status(std::strcmp(nocter_status_name(NOCTER_E_MEMORY), "NOCTER_E_MEMORY") == 0); },
+       NOCTER_OK},
+      {"error_message_without_an_error", nothing, [](World&) { return as_status(nocter_error_message()[0] == '\0'); },
+       NOCTER_OK},
       {"error_message_after_an_error", nothing,
        [](World&) {
          const nocter_status refused = nocter_signal_create(nullptr);
@@ -63,7 +64,9 @@ Scenarios base_scenarios() {
        },
        NOCTER_OK},
       {"version", nothing,
-       [](World&) { return as_status(nocter_version_number() == NOCTER_VERSION_NUMBER && nocter_version()[0] != '\0'); },
+       [](World&) {
+         return as_status(nocter_version_number() == NOCTER_VERSION_NUMBER && nocter_version()[0] != '\0');
+       },
        NOCTER_OK},
       {"text_of", nothing, [](World&) { return as_status(nocter_text_of("four").size == 4); }, NOCTER_OK},
       {"equal", nothing,
@@ -71,14 +74,15 @@ Scenarios base_scenarios() {
          return as_status(nocter_epoch_equal(world.epoch, world.epoch) && nocter_job_id_equal(world.id, world.id));
        },
        NOCTER_OK},
-      {"clock", nothing,
-       [](World&) { return as_status(nocter_wait_for_ms(1000).deadline_ns > nocter_now_ns()); }, NOCTER_OK},
-
-      {"interrupt_create", nothing, [](World& world) { return nocter_interrupt_create(world.fill(world.out.interrupt)); },
+      {"clock", nothing, [](World&) { return as_status(nocter_wait_for_ms(1000).deadline_ns > nocter_now_ns()); },
        NOCTER_OK},
+
+      {"interrupt_create", nothing,
+       [](World& world) { return nocter_interrupt_create(world.fill(world.out.interrupt)); }, NOCTER_OK},
       {"interrupt_create_beside_many", many_interrupts,
        [](World& world) { return nocter_interrupt_create(world.fill(world.out.interrupt)); }, NOCTER_OK},
-      {"interrupt_create_without_out", nothing, [](World&) { return nocter_interrupt_create(nullptr); }, NOCTER_E_ARGUMENT},
+      {"interrupt_create_without_out", nothing, [](World&) { return nocter_interrupt_create(nullptr); },
+       NOCTER_E_ARGUMENT},
       {"interrupt_clear_and_raise", an_interrupt,
        [](World& world) {
          nocter_interrupt_clear(world.interrupt);
@@ -94,11 +98,13 @@ Scenarios base_scenarios() {
        },
        NOCTER_OK},
 
-      {"eventfd_create", nothing, [](World& world) { return nocter_eventfd_create(world.fill(world.out.eventfd)); }, NOCTER_OK},
+      {"eventfd_create", nothing, [](World& world) { return nocter_eventfd_create(world.fill(world.out.eventfd)); },
+       NOCTER_OK},
       {"eventfd_create_beside_many", many_eventfds,
        [](World& world) { return nocter_eventfd_create(world.fill(world.out.eventfd)); }, NOCTER_OK},
       {"eventfd_create_without_out", nothing, [](World&) { return nocter_eventfd_create(nullptr); }, NOCTER_E_ARGUMENT},
-      {"eventfd_fd", an_eventfd, [](World& world) { return as_status(nocter_eventfd_fd(world.eventfd) >= 0); }, NOCTER_OK},
+      {"eventfd_fd", an_eventfd, [](World& world) { return as_status(nocter_eventfd_fd(world.eventfd) >= 0); },
+       NOCTER_OK},
       {"eventfd_clear", a_readable_eventfd,
        [](World& world) {
          nocter_eventfd_clear(world.eventfd);
@@ -131,7 +137,8 @@ Scenarios base_scenarios() {
        },
        NOCTER_OK},
 
-      {"signal_create", nothing, [](World& world) { return nocter_signal_create(world.fill(world.out.signal)); }, NOCTER_OK},
+      {"signal_create", nothing, [](World& world) { return nocter_signal_create(world.fill(world.out.signal)); },
+       NOCTER_OK},
       {"signal_create_beside_many", many_signals,
        [](World& world) { return nocter_signal_create(world.fill(world.out.signal)); }, NOCTER_OK},
       {"signal_create_without_out", nothing, [](World&) { return nocter_signal_create(nullptr); }, NOCTER_E_ARGUMENT},
@@ -158,7 +165,9 @@ Scenarios base_scenarios() {
        NOCTER_INTERRUPTED},
       {"signal_wait_closed", a_closed_signal, [](World& world) { return wait_with(world, &kForever); }, NOCTER_CLOSED},
       {"signal_wait_for_a_version_to_come", a_signal,
-       [](World& world) { return nocter_signal_wait(world.signal, world.version + 1, &kForever, world.fill(world.out.version)); },
+       [](World& world) {
+         return nocter_signal_wait(world.signal, world.version + 1, &kForever, world.fill(world.out.version));
+       },
        NOCTER_E_ARGUMENT},
       {"signal_close", a_signal,
        [](World& world) {

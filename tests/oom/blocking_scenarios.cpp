@@ -130,7 +130,8 @@ Scenarios blocking_scenarios() {
          return wait_epoch(world, &wait);
        },
        NOCTER_INTERRUPTED},
-      {"wait_epoch_foreign", a_foreign_identity, [](World& world) { return wait_epoch(world, &kForever); }, NOCTER_E_FOREIGN},
+      {"wait_epoch_foreign", a_foreign_identity, [](World& world) { return wait_epoch(world, &kForever); },
+       NOCTER_E_FOREIGN},
       {"wait_epoch_to_come", an_empty_service,
        [](World& world) {
          nocter_epoch later = world.epoch;
@@ -138,7 +139,8 @@ Scenarios blocking_scenarios() {
          return nocter_blocking_wait_epoch(world.service, later, &kForever, world.fill(world.out.epoch));
        },
        NOCTER_E_ARGUMENT},
-      {"wait_epoch_closed", a_drained_service, [](World& world) { return wait_epoch(world, &kForever); }, NOCTER_CLOSED},
+      {"wait_epoch_closed", a_drained_service, [](World& world) { return wait_epoch(world, &kForever); },
+       NOCTER_CLOSED},
 
       {"count", a_busy_service,
        [](World& world) {
@@ -164,7 +166,8 @@ Scenarios blocking_scenarios() {
 
       {"drained_before_shutdown", an_empty_service,
        [](World& world) { return nocter_blocking_drained(world.service, &kForever); }, NOCTER_E_STATE},
-      {"drained", a_drained_service, [](World& world) { return nocter_blocking_drained(world.service, &kForever); }, NOCTER_OK},
+      {"drained", a_drained_service, [](World& world) { return nocter_blocking_drained(world.service, &kForever); },
+       NOCTER_OK},
       {"drained_while_a_job_runs", a_begun_job,
        [](World& world) {
          const nocter_status closed = nocter_blocking_shutdown(world.service, nullptr, nullptr);

@@ -84,11 +84,13 @@ Scenarios ownership_scenarios() {
          return claim(world, &soon);
        },
        NOCTER_TIMEOUT},
-      {"claim_with_every_slot_in_use", every_slot_in_use, [](World& world) { return claim(world, nullptr); }, NOCTER_EMPTY},
+      {"claim_with_every_slot_in_use", every_slot_in_use, [](World& world) { return claim(world, nullptr); },
+       NOCTER_EMPTY},
       {"claim_closed", a_service_shut_down, [](World& world) { return claim(world, &kForever); }, NOCTER_CLOSED},
 
       {"running_job_id", a_claimed_job,
-       [](World& world) { return as_status(nocter_job_id_equal(nocter_running_job_id(world.job), world.id)); }, NOCTER_OK},
+       [](World& world) { return as_status(nocter_job_id_equal(nocter_running_job_id(world.job), world.id)); },
+       NOCTER_OK},
       {"begin", a_claimed_job, begin, NOCTER_OK},
       {"running_job_drop", a_claimed_job, drop_job, NOCTER_OK},
       {"running_job_drop_of_nothing", nothing, drop_job, NOCTER_OK},

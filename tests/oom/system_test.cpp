@@ -35,7 +35,8 @@ struct Hooks {
 };
 
 // The service after a serve that failed: as before, and one that works serves it.
-void check_not_served(nocter_blocking* service, nocter_job_id queued, const nocter_blocking_counts& before, size_t threads) {
+void check_not_served(nocter_blocking* service, nocter_job_id queued, const nocter_blocking_counts& before,
+                      size_t threads) {
   const nocter_blocking_counts now = counts_of(service);
   HOLDS(now.queued == before.queued && now.accepted == before.accepted && now.running == 0 && now.completed == 0);
   HOLDS(state_of(service, queued) == NOCTER_JOB_QUEUED);

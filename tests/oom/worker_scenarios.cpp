@@ -62,7 +62,9 @@ Scenarios worker_scenarios() {
        NOCTER_OK},
       {"serve_closed", a_service_shut_down, serve, NOCTER_CLOSED},
       {"serve_nothing", an_empty_service,
-       [](World& world) { return nocter_blocking_serve(world.service, nullptr, nullptr, nullptr, world.fill(world.out.workers)); },
+       [](World& world) {
+         return nocter_blocking_serve(world.service, nullptr, nullptr, nullptr, world.fill(world.out.workers));
+       },
        NOCTER_E_ARGUMENT},
 
       {"submit_and_take_served", a_value_for_a_served_service,
@@ -70,7 +72,8 @@ Scenarios worker_scenarios() {
          nocter_job_id id;
          nocter_epoch epoch;
          const nocter_status status = nocter_blocking_submit(world.service, world.lend(world.value), &id, &epoch);
-         return status == NOCTER_OK ? nocter_blocking_take(world.service, id, &kForever, world.fill(world.out.value)) : status;
+         return status == NOCTER_OK ? nocter_blocking_take(world.service, id, &kForever, world.fill(world.out.value))
+                                    : status;
        },
        NOCTER_OK},
       {"workers_stop", served, [](World& world) { return nocter_workers_stop(world.workers, &kForever); }, NOCTER_OK},

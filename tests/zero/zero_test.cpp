@@ -197,7 +197,9 @@ void leave(int why) { syscall(SYS_exit_group, why); }
 
 // ThreadSanitizer starts a thread of its own beside the first one.
 struct FirstThread {
-  FirstThread() { Thread([] {}).join(); }
+  FirstThread() {
+    Thread([] {}).join();
+  }
 };
 BOOST_TEST_GLOBAL_FIXTURE(FirstThread);
 
@@ -263,9 +265,10 @@ BOOST_AUTO_TEST_CASE(the_counting_sees_a_system_call, *label("SIG-06")) {
   const zero::SystemCalls none = zero::system_calls_of([] {}, [] {});
   BOOST_CHECK(none.measured);
   BOOST_CHECK_EQUAL(none.count, 0u);
-  const zero::SystemCalls three = zero::system_calls_of([] {}, [] {
-    for (int i = 0; i < 3; i++) syscall(SYS_getppid);
-  });
+  const zero::SystemCalls three = zero::system_calls_of([] {},
+                                                        [] {
+                                                          for (int i = 0; i < 3; i++) syscall(SYS_getppid);
+                                                        });
   BOOST_CHECK(three.measured);
   BOOST_CHECK_EQUAL(three.count, 3u);
   BOOST_CHECK_EQUAL(three.first, SYS_getppid);
