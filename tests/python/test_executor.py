@@ -517,6 +517,8 @@ def test_bnd_03_await_through_asyncio():
             blocked = [loop.run_in_executor(executor, gate) for _ in range(2)]
             queued = loop.run_in_executor(executor, int)
             queued.cancel()
+            while not identities(executor).cancelled_queued:  # asyncio passes it on in one of its next turns
+                await asyncio.sleep(0.001)
             gate.opened.set()
             await asyncio.gather(*blocked)
             return results, wrapped, identities(executor).cancelled_queued

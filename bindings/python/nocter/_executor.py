@@ -94,7 +94,9 @@ class _Crew:
         work: Callable[[_Crew], None],
         waiters: Optional[Notifiable] = None,
     ) -> None:
-        self.service = Blocking(maximum_jobs, workers, waiters=waiters)
+        # A thread that found work at once would still have to wait for the interpreter lock, which whoever submitted the
+        # work holds: staying awake for it only takes the core away from that one.
+        self.service = Blocking(maximum_jobs, workers, waiters=waiters, wait_spins=0, wait_yields=0)
         self.work = work
         # The pointer as an argument that is made once.
         self.address = byref(ctypes.c_char.from_address(int(ffi.cast("uintptr_t", self.service.pointer))))
