@@ -1,5 +1,6 @@
 #include "nocter/blocking.hpp"
 
+#include <cstdlib>
 #include <new>
 
 namespace nocter::blocking {
@@ -21,18 +22,35 @@ constexpr uint32_t kRestingJobs = 64;
 
 // ---- Birth and end --------------------------------------------------------------------------------------------------
 
+namespace {
+
+void free_memory(Service::Memory memory) {
+  ::operator delete (memory.jobs, std::align_val_t{alignof(Job)});
+  std::free(memory.cells);
+}
+
+}  // namespace
+
 Service* Service::create(const Options& options) {
-  // Jobs are built when first used: a large service costs memory only as far as it is filled, but none is asked for later.
-  void* memory = ::operator new (sizeof(Job) * options.maximum_jobs, std::align_val_t{alignof(Job)}, std::nothrow);
-  if (memory == nullptr) return nullptr;
-  const uint64_t number = base::next_service_number();
+  // Jobs are built when first used, and untouched cells are the system's zero pages: a large service costs memory only as far as it is
+  // filled, but none is asked for later.
+  const uint32_t cells = base::Crossing::cells_for(options.maximum_jobs);
+  const Memory memory{
+      ::operator new (sizeof(Job) * options.maximum_jobs, std::align_val_t{alignof(Job)}, std::nothrow),
+      static_cast<base::Atomic<uint64_t>*>(std::calloc(size_t{2} * cells, sizeof(base::Atomic<uint64_t>)))};
+  const bool got_all = memory.jobs != nullptr && memory.cells != nullptr;
+  const uint64_t number = got_all ? base::next_service_number() : 0;
   Service* made = number == 0 ? nullptr : base::make_handle<Service, base::Kind::blocking>(options, memory, number);
-  if (made == nullptr) ::operator delete (memory, std::align_val_t{alignof(Job)});
+  if (made == nullptr) free_memory(memory);
   return made;
 }
 
-Service::Service(const Options& options, void* memory, uint64_t number)
-    : header(base::Kind::blocking), shared_(options, static_cast<Job*>(memory), number) {
+Service::Service(const Options& options, Memory memory, uint64_t number)
+    : header(base::Kind::blocking),
+      submitted_(memory.cells, base::Crossing::cells_for(options.maximum_jobs)),
+      ended_(memory.cells + base::Crossing::cells_for(options.maximum_jobs),
+             base::Crossing::cells_for(options.maximum_jobs)),
+      shared_(options, memory, number) {
   front_.next_sequence = options.first_sequence;
 }
 
@@ -75,9 +93,11 @@ __attribute__((always_inline)) inline Step Service::move(Job& job, JobState from
     case JobState::free:
       front_.admitted++;
       break;
-    case JobState::queued:     // in ready
-    case JobState::completed:  // in completed or in named
-      List::node_algorithms::unlink(List::value_traits::to_node_ptr(job));
+    case JobState::queued:
+      back_.ready.erase(back_.ready.iterator_to(job));
+      break;
+    case JobState::completed:
+      (job.named ? front_.named : front_.completed).erase(front_.completed.iterator_to(job));
       break;
     case JobState::running:
     case JobState::abandoned:
@@ -103,9 +123,9 @@ __attribute__((always_inline)) inline Step Service::move(Job& job, JobState from
       break;
   }
   job.state.publish(static_cast<uint8_t>(step.next));
-  // Pushed last: whoever takes it from the stack finds it whole.
-  if (step.next == JobState::queued) submitted_.jobs.push(job);
-  if (step.next == JobState::completed) ended_.jobs.push(job);
+  // Pushed last: whoever takes it finds it whole.
+  if (step.next == JobState::queued) submitted_.push(place_of(job));
+  if (step.next == JobState::completed) ended_.push(place_of(job));
   if (event != JobEvent::submit && event != JobEvent::claim && event != JobEvent::take &&
       !(planted("cancel_tells_no_taker") && event == JobEvent::cancel)) {
     job.ended.advance_open();
@@ -127,7 +147,7 @@ inline void Service::slot_freed(Job& job, After& after) {
 inline void Service::worker_freed(After& after) {
   back_.busy -= planted("worker_stays_busy") ? 0 : 1;
   // A submit that comes at this moment tells by itself.
-  if (!back_.ready.empty() || !submitted_.jobs.empty()) tell_work(after);
+  if (!back_.ready.empty() || !submitted_.empty()) tell_work(after);
 }
 
 // There may be something to claim: one more claimer must look, unless one is awake and about to.
@@ -156,11 +176,13 @@ inline Job* Service::ready_job() {
 }
 
 inline void Service::take_submitted() const {
-  submitted_.jobs.take_all([this](Job& job) { back_.ready.push_back(job); });
+  submitted_.take(
+      SIZE_MAX, [this](uint32_t place) { __builtin_prefetch(&shared_.jobs[place].value, 1); },
+      [this](uint32_t place) { back_.ready.push_back(shared_.jobs[place]); });
 }
 
 void Service::take_ended() const {
-  ended_.jobs.take_all([this](Job& job) {
+  take_ended(SIZE_MAX, [this](Job& job) {
     job.at_front = true;
     job.named = false;
     front_.completed.push_back(job);
@@ -178,7 +200,7 @@ JobState Service::state_at_front(const Job& job) const {
 inline void Service::hand_to_worker(Job& job, After& after) {
   move(job, JobState::queued, JobEvent::claim, back_.moves, after);
   if (job.interrupt.interrupt.raised() && !planted("interrupt_outlives_its_job")) job.interrupt.interrupt.clear();
-  job.since_ns = base::coarse_now_ns();
+  job.running_since = base::coarse_now_ns();
   job.running().tag.arm(base::Kind::running_job);
   // Whoever was woken for this job may have found another one: pass the wake on.
   if (work_.waiting.glance() != 0 && ready_job() != nullptr) tell_work(after);
@@ -275,7 +297,7 @@ Status Service::submit(Owned& input, Identity& id, Epoch& epoch) {
   if (front_.next_sequence == 0) return Status::limit;
   Job& job = *unused_job();
   job.sequence = front_.next_sequence++;
-  job.since_ns = now;
+  job.queued_since = now;
   job.value = input.release();
   job.at_front = false;
   id = identity_of(job);
@@ -291,17 +313,17 @@ Woken Service::wait_for_work(Locked& lock, const Wait& wait) {
     work_.looking.fetch_add(1);
     lock.unlock();
     work_.alertness.stay_awake(shared_.patience, [&] {
-      return !submitted_.jobs.empty() || (wait.interrupt != nullptr && wait.interrupt->raised());
+      return !submitted_.empty() || (wait.interrupt != nullptr && wait.interrupt->raised());
     });
     lock.lock();
     work_.looking.fetch_sub(1);
-    if (!submitted_.jobs.empty()) return Woken::changed;
+    if (!submitted_.empty()) return Woken::changed;
   }
   // Counted first, then looked once more: a submit pushes first, then looks at the count.
   work_.waiting.fetch_add(1);
   const uint64_t seen = work_.count.version();
   Woken why = Woken::changed;
-  if ((submitted_.jobs.empty() && ready_job() == nullptr && !shared_.closed) || planted("no_second_look")) {
+  if ((submitted_.empty() && ready_job() == nullptr && !shared_.closed) || planted("no_second_look")) {
     lock.unlock();
     const int64_t asleep_since = base::now_ns();
     why = work_.count.wait(seen, wait, base::Patience{0, 0});
@@ -331,7 +353,7 @@ Status Service::claim(const Wait* wait, Job*& out) {
     if (wait == nullptr || why != Woken::changed) {
       // As in wait_for_work: said first, then looked once more.
       work_.claim_missed.store(1);
-      if (!submitted_.jobs.empty() && back_.busy < shared_.workers) continue;
+      if (!submitted_.empty() && back_.busy < shared_.workers) continue;
       return wait == nullptr ? Status::empty : status_of(why);
     }
     const WaitingWorker here(work_.waiting_workers, runs_job_here());
@@ -439,7 +461,7 @@ bool Service::closed() const {
 // closed, so the jobs themselves carry the values meanwhile.
 void Service::shutdown(Sink sink, void* user) {
   Reference staying(*this, Reference::later);
-  List queued, completed;
+  FrontList queued, completed;
   After after;
   BothLocked lock(back_.mutex, front_.mutex);
   if (shared_.closed) return;
@@ -447,7 +469,7 @@ void Service::shutdown(Sink sink, void* user) {
   shared_.closed = true;
   take_submitted();
   take_ended();
-  const auto extract = [&](List& from, JobState state, List& to) {
+  const auto extract = [&](auto& from, JobState state, FrontList& to) {
     while (!from.empty()) {
       Job& job = from.front();
       move(job, state, JobEvent::shut_down, front_.moves, after);
@@ -475,10 +497,10 @@ void Service::shutdown(Sink sink, void* user) {
 }
 
 // Each value goes to the sink, and what the sink leaves ends here; also when the sink ends its thread.
-void Service::hand_over(List& jobs, JobState was, Sink sink, void* user) {
+void Service::hand_over(FrontList& jobs, JobState was, Sink sink, void* user) {
   struct Rest {
     Service& service;
-    List& jobs;
+    FrontList& jobs;
     Owned next() {
       const Owned value = jobs.front().value.release();
       jobs.pop_front();
@@ -518,11 +540,7 @@ Counts Service::count() const {
     const auto f = static_cast<size_t>(from), e = static_cast<size_t>(event);
     return front_.moves[f][e] + back_.moves[f][e];
   };
-  const auto age = [now](const List& list) -> int64_t {
-    if (list.empty()) return 0;
-    const int64_t ns = now - list.front().since_ns;
-    return ns > 0 ? ns : 1;
-  };
+  const auto age = [now](int64_t since) -> int64_t { return now > since ? now - since : 1; };
   using S = JobState;
   using E = JobEvent;
   BothLocked lock(back_.mutex, front_.mutex);
@@ -551,8 +569,8 @@ Counts Service::count() const {
   now_in(S::abandoned) = static_cast<uint32_t>(abandoned - c.abandoned_retired);
   now_in(S::running) = back_.busy - now_in(S::abandoned);
   now_in(S::completed) = front_.admitted - now_in(S::queued) - back_.busy;
-  c.oldest_queued_ns = age(back_.ready);
-  c.longest_running_ns = age(back_.active);
+  if (!back_.ready.empty()) c.oldest_queued_ns = age(back_.ready.front().queued_since);
+  if (!back_.active.empty()) c.longest_running_ns = age(back_.active.front().running_since);
   return c;
 }
 
@@ -591,13 +609,18 @@ void Service::retire_abandoned(Job& job, JobEvent event, Owned& output) {
   if (unwanted.ends_itself()) end_counted(unwanted);
 }
 
+// A job that one of our own threads lent to its function is held by that thread's workers, and has no reference of its own.
+Service::Reference::Held Service::held_by_guard(Job& job) {
+  return base::self().lent == &job.completion() ? Reference::guards : Reference::already;
+}
+
 void Service::complete(Job& job, Owned& output) {
-  Reference guard(job.service, Reference::already);
+  Reference guard(job.service, held_by_guard(job));
   job.service.end_guard(job, JobEvent::complete, output, nullptr, nullptr);
 }
 
 void Service::lose(Job& job) {
-  Reference guard(job.service, Reference::already);
+  Reference guard(job.service, held_by_guard(job));
   Owned none;
   job.service.end_guard(job, JobEvent::lose, none, nullptr, nullptr);
 }
@@ -626,7 +649,6 @@ Job* Service::claim_for_worker(Interrupt& stop) {
     }
     if (job != nullptr) {
       hand_to_worker(*job, after);
-      references_.fetch_add(1);
       finish(lock, after, staying);
       return job;
     }

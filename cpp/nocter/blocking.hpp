@@ -3,9 +3,9 @@
 // Those who submit and take and those who claim and complete work on two sides, each under a lock of its own:
 //   front   admission, free jobs, jobs that have ended
 //   back    jobs ready to be claimed, jobs that run
-// Jobs cross over in two stacks, submitted and ended, which one side pushes to and the other takes whole, so that the sides meet
-// once a batch. Who must see both (cancel, shutdown, count, the end of an abandoned job) takes back, then front, and empties the
-// stacks. Every move of a job goes through move(), which asks blocking_rules.hpp what happens; then the locks are released, and
+// Jobs cross over in two rings, submitted and ended, which one side pushes to and the other takes whatever is there from, so that
+// the sides seldom meet. Who must see both (cancel, shutdown, count, the end of an abandoned job) takes back, then front, and empties the
+// rings. Every move of a job goes through move(), which asks blocking_rules.hpp what happens; then the locks are released, and
 // only then is anybody woken, told, or any value ended.
 #pragma once
 
@@ -13,6 +13,7 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "nocter/base/crossing.hpp"
 #include "nocter/base/handle.hpp"
 #include "nocter/base/identity.hpp"
 #include "nocter/base/interrupt.hpp"
@@ -54,33 +55,41 @@ struct Completion {
   base::Tag tag;
 };
 
-// Two cache lines: what its worker and its waiter touch, and what keeps it in its place.
-struct alignas(128) Job : RunningJob, Completion {
+// Three cache lines, for three kinds of threads: what the worker alone touches, what goes from one side to the other and back, and
+// what those who submit and take alone touch.
+struct alignas(64) Job : RunningJob, Completion {
   explicit Job(Service& owner) : interrupt(true), service(owner) {}
   RunningJob& running() { return *this; }
   Completion& completion() { return *this; }
   JobState state_now() const { return static_cast<JobState>(state.observe()); }
+  using Place = boost::intrusive::list_member_hook<boost::intrusive::link_mode<boost::intrusive::normal_link>>;
 
   base::InterruptHandle interrupt;
-  Owned value;            // the input while queued and until begun, the output when completed
-  uint64_t sequence = 0;  // of the job that is here, or was last: front
-
   Service& service;
-  boost::intrusive::list_member_hook<boost::intrusive::link_mode<boost::intrusive::normal_link>> place;
-  Job* next = nullptr;                           // in a stack
-  [[no_unique_address]] base::EventCount ended;  // moves when a take may find another state
+  Place back;  // in a list of the back
+
+  alignas(64) Owned value;  // the input while queued and until begun, the output when completed
+  base::EventCount ended;   // moves when a take may find another state
   base::Atomic<uint8_t> state;
-  bool lost = false;      // completed without an output
-  bool at_front = false;  // completed, and the front has it: front
-  bool named = false;     // completed, and told to whoever asks for completed jobs: front
-  int64_t since_ns = 0;   // queued, or claimed
+  bool lost = false;  // completed without an output
+  int64_t running_since = 0;
+
+  alignas(64) uint64_t sequence = 0;  // of the job that is here, or was last
+  Place front;                        // in a list of the front
+  int64_t queued_since = 0;
+  bool at_front = false;  // completed, and the front has it
+  bool named = false;     // completed, and told to whoever asks for completed jobs
 };
-static_assert(sizeof(Job) == 128);
+static_assert(sizeof(Job) == 192);
 
 class Service {
  public:
   static Service* create(const Options& options);
-  Service(const Options& options, void* memory, uint64_t number);
+  struct Memory {
+    void* jobs;
+    base::Atomic<uint64_t>* cells;
+  };
+  Service(const Options& options, Memory memory, uint64_t number);
 
   Status submit(Owned& input, Identity& id, Epoch& epoch);
   Status claim(const base::Wait* wait, Job*& out);
@@ -110,9 +119,7 @@ class Service {
     return job.value.release();
   }
 
-  Identity identity_of(const Job& job) const {
-    return Identity::of(shared_.number, static_cast<uint64_t>(&job - shared_.jobs), job.sequence);
-  }
+  Identity identity_of(const Job& job) const { return Identity::of(shared_.number, place_of(job), job.sequence); }
   bool abandoned(const Job& job) const { return job.interrupt.interrupt.raised(); }
 
   // Runs one job: `call` is given itself, the input and output it is lent, and the completion.
@@ -131,45 +138,11 @@ class Service {
  private:
   friend void base::end_handle<base::Kind::blocking, Service>(Service*);
   friend class Serving;
-  using List = boost::intrusive::list<
-      Job,
-      boost::intrusive::member_hook<
-          Job, boost::intrusive::list_member_hook<boost::intrusive::link_mode<boost::intrusive::normal_link>>,
-          &Job::place>,
-      boost::intrusive::constant_time_size<false>>;
-
-  // Pushed to by one side, taken whole by the other, oldest first.
-  class Stack {
-   public:
-    bool empty() const { return top_.observe() == nullptr; }
-    void push(Job& job) {
-      job.next = top_.glance();
-      while (!top_.compare_exchange(job.next, &job)) {
-      }
-    }
-    // Calls each(job) from the oldest to the newest.
-    template <class Each>
-    void take_all(Each&& each) {
-      if (empty()) return;
-      Job* newest = top_.exchange(nullptr);
-      Job* oldest = nullptr;
-      while (newest != nullptr) {
-        __builtin_prefetch(newest, 1);  // its first line; the chain runs through the second
-        Job* const next = newest->next;
-        newest->next = oldest;
-        oldest = newest;
-        newest = next;
-      }
-      while (oldest != nullptr) {
-        Job* const next = oldest->next;
-        each(*oldest);
-        oldest = next;
-      }
-    }
-
-   private:
-    base::Atomic<Job*> top_;
-  };
+  template <Job::Place Job::*place>
+  using ListBy = boost::intrusive::list<Job, boost::intrusive::member_hook<Job, Job::Place, place>,
+                                        boost::intrusive::constant_time_size<false>>;
+  using FrontList = ListBy<&Job::front>;
+  using BackList = ListBy<&Job::back>;
 
   using Moves = uint64_t[kJobStates][kJobEvents];
   // What a move leaves to be done once the locks are released.
@@ -203,16 +176,23 @@ class Service {
 
   ~Service();
   void release();
+  uint32_t place_of(const Job& job) const { return static_cast<uint32_t>(&job - shared_.jobs); }
 
   // The only place where a job changes its state, and where slots, workers, totals and lists follow it. Called with the lock or
   // locks held that the event needs; `moves` are the totals of that side.
   Step move(Job& job, JobState from, JobEvent event, Moves& moves, After& after);
-  void slot_freed(Job& job, After& after);        // front
-  void worker_freed(After& after);                // back
-  void hand_to_worker(Job& job, After& after);    // back
-  Job* unused_job();                              // front
-  Job* ready_job();                               // back
-  void take_submitted() const;                    // back
+  void slot_freed(Job& job, After& after);      // front
+  void worker_freed(After& after);              // back
+  void hand_to_worker(Job& job, After& after);  // back
+  Job* unused_job();                            // front
+  Job* ready_job();                             // back
+  void take_submitted() const;                  // back
+  template <class Each>
+  void take_ended(size_t most, Each&& each) const {  // front
+    ended_.take(
+        most, [this](uint32_t place) { __builtin_prefetch(&shared_.jobs[place].value, 1); },
+        [&](uint32_t place) { each(shared_.jobs[place]); });
+  }
   void take_ended() const;                        // front
   JobState state_at_front(const Job& job) const;  // front
   void tell_work(After& after);
@@ -224,10 +204,11 @@ class Service {
   base::Woken wait_for_work(base::Locked& lock, const base::Wait& wait);
   template <class Lock>
   void finish(Lock& lock, After& after, Reference& staying);
-  void hand_over(List& jobs, JobState was, Sink sink, void* user);
+  void hand_over(FrontList& jobs, JobState was, Sink sink, void* user);
   void end_counted(Owned value);
+  static Reference::Held held_by_guard(Job& job);
   // Ends a job's guard. For a worker of ours it claims the next job under the same lock, when one is ready and `stop` was not
-  // raised: `next` then takes the guard's reference over, else it is null.
+  // raised, else null.
   void end_guard(Job& job, JobEvent event, Owned& output, Job** next, const base::Interrupt* stop);
   void retire_abandoned(Job& job, JobEvent event, Owned& output);
   // For a worker of ours; null: no more.
@@ -243,9 +224,9 @@ class Service {
     uint64_t next_sequence = 1;
     uint64_t epoch = 0;
     uint64_t saturated = 0;
-    List unused;     // free again, longest first
-    List completed;  // ended and not yet named, oldest end first
-    List named;      // ended and named
+    FrontList unused;     // free again, longest first
+    FrontList completed;  // ended and not yet named, oldest end first
+    FrontList named;      // ended and named
     base::Condition capacity;
     base::Condition drained;
     Moves moves = {};  // how often each happened under the front lock, or under both
@@ -253,12 +234,9 @@ class Service {
   struct alignas(64) Back {
     base::Mutex mutex;
     uint32_t busy = 0;  // jobs running or abandoned
-    List ready;         // taken from submitted, oldest first
-    List active;        // running and abandoned, oldest claim first
+    BackList ready;     // taken from submitted, oldest first
+    BackList active;    // running and abandoned, oldest claim first
     Moves moves = {};   // how often each happened under the back lock alone
-  };
-  struct alignas(64) Crossing {
-    Stack jobs;
   };
   // Who waits for a job to claim. A claimer counts itself, then looks once more, then sleeps; a submit pushes, then looks at the counts.
   struct Work {
@@ -272,9 +250,10 @@ class Service {
     base::Atomic<uint32_t> waiting_workers;  // threads of ours that hold a worker slot and wait for another one
   };
   struct alignas(64) Shared {
-    Shared(const Options& options, Job* memory, uint64_t service_number)
+    Shared(const Options& options, Memory memory, uint64_t service_number)
         : number(service_number),
-          jobs(memory),
+          jobs(static_cast<Job*>(memory.jobs)),
+          cells(memory.cells),
           maximum_jobs(options.maximum_jobs),
           workers(options.workers),
           patience(options.patience),
@@ -283,13 +262,14 @@ class Service {
     bool closed = false;  // both to write, either to read
     const uint64_t number;
     Job* const jobs;
+    base::Atomic<uint64_t>* const cells;
     const uint32_t maximum_jobs, workers;
     const base::Patience patience;
     const base::Notifier waiters, work_notifier;
   };
   mutable Front front_;
   mutable Back back_;
-  mutable Crossing submitted_, ended_;
+  mutable base::Crossing submitted_, ended_;
   Work work_;
   Shared shared_;
   alignas(64) base::Atomic<uint32_t> references_{
@@ -303,15 +283,21 @@ inline Job& job_of(Completion& guard) { return static_cast<Job&>(guard); }
 template <class Each>
 size_t Service::completed(size_t capacity, Each&& each) {
   base::Locked lock(front_.mutex);
-  if (front_.completed.empty()) take_ended();
   size_t count = 0;
-  for (; count < capacity && !front_.completed.empty(); count++) {
-    Job& job = front_.completed.front();
-    front_.completed.pop_front();
+  const auto name = [&](Job& job) {
     job.named = true;
     front_.named.push_back(job);
-    each(count, identity_of(job));
+    each(count++, identity_of(job));
+  };
+  while (count < capacity && !front_.completed.empty()) {
+    Job& job = front_.completed.front();
+    front_.completed.pop_front();
+    name(job);
   }
+  take_ended(capacity - count, [&](Job& job) {
+    job.at_front = true;
+    name(job);
+  });
   return count;
 }
 

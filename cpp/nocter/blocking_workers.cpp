@@ -31,14 +31,16 @@ class Serving final : public base::Work {
     Owned input, output;
     ~Held() noexcept(false) {
       if (job == nullptr) return;
-      forget_lent();
       struct Lost {
-        Job& job;
+        Held& held;
         ~Lost() noexcept(false) {
-          job.completion().tag.disarm();
-          Service::lose(job);
+          if (held.job == nullptr) return;
+          Owned none;
+          held.job->completion().tag.disarm();
+          held.service.end_guard(*held.job, JobEvent::lose, none, nullptr, nullptr);
         }
-      } lost{*job};
+      } lost{*this};
+      forget_lent();
       end_values();
     }
     void end_values() {
@@ -76,7 +78,6 @@ void Serving::run(Interrupt& stop) {
     if (!returned) held.output.end(service_.exceptions_);
     job.completion().tag.disarm();
     service_.end_guard(job, returned ? JobEvent::complete : JobEvent::lose, held.output, &held.job, &stop);
-    if (held.job == nullptr) service_.release();  // the guard's; a next job would have taken it over
   }
 }
 

@@ -75,7 +75,7 @@ class ShellPool {
 
 inline constexpr size_t kShellAlign = 64;
 ShellPool& shell_pool(Kind kind);
-inline constexpr size_t kShellSize = 1536;
+inline constexpr size_t kShellSize = 2048;
 // The largest object a handle may be: what lies behind it links resting shells, so that the object stays as its end left it, and
 // a call that was on its way in when another thread ended the handle finds a closed object and not another one's.
 inline constexpr size_t kHandleSize = kShellSize - sizeof(void*);

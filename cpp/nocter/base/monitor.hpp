@@ -42,7 +42,8 @@ class Alertness {
   bool stay_awake(Patience patience, Ready&& ready) {
     const uint32_t state = state_.glance();
     for (uint32_t i = 0; i < patience.spins; i++) {
-      relax();
+      for (uint32_t pauses = 0; pauses <= i && pauses < 4; pauses++)
+        relax();  // each look costs the other side its cache line
       if (ready()) return true;
     }
     for (uint32_t i = 0; i < patience.yields; i++) {

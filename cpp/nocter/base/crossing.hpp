@@ -1,0 +1,60 @@
+// How numbers cross from the threads on one side of a service to those on the other, oldest first, without a lock that both would
+// take. One thread pushes at a time and one takes at a time, each under the lock of its own side.
+//
+// A ring whose cells say themselves whether they are full, by the lap they were written in: taking writes nothing the pushing side
+// reads, and a push touches one cache line that is shared. After J. Giacomoni, T. Moseley, M. Vachharajani, "FastForward for Efficient
+// Pipeline Parallelism", 2008, whose cells are emptied instead.
+#pragma once
+
+#include <bit>
+#include <cstdint>
+#include <cstdlib>
+
+#include "nocter/base/monitor.hpp"
+
+namespace nocter::base {
+
+class Crossing {
+ public:
+  // `cells` must all be zero, and be as many as numbers can be on their way at once, rounded up to a power of two.
+  Crossing(Atomic<uint64_t>* cells, uint32_t count) : cells_(cells), mask_(count - 1) {}
+  static uint32_t cells_for(uint32_t most) { return std::bit_ceil(most); }
+
+  // The pushing side. Sequentially consistent: who pushes and then looks for sleepers, and who counts itself as a sleeper and then looks
+  // here, cannot both see nothing.
+  void push(uint32_t number) {
+    cells_[pushed_ & mask_].store(lap_of(pushed_) << 32 | number);
+    pushed_++;
+  }
+  // Anybody, as a glance; the taking side, for sure.
+  bool empty() const {
+    const uint64_t taken = taken_.glance();
+    return cells_[taken & mask_].load() >> 32 != lap_of(taken);
+  }
+  // The taking side: coming(number) for as many as there are, at most `most`, so that memory can be fetched; then each(number), oldest
+  // first.
+  template <class Coming, class Each>
+  void take(size_t most, Coming&& coming, Each&& each) {
+    const uint64_t from = taken_.glance();
+    uint64_t to = from;
+    for (; to - from <= mask_ && to - from < most; to++) {
+      const uint64_t cell = cells_[to & mask_].observe();
+      if (cell >> 32 != lap_of(to)) break;
+      coming(static_cast<uint32_t>(cell));
+    }
+    if (to == from) return;
+    for (uint64_t i = from; i != to; i++) each(static_cast<uint32_t>(cells_[i & mask_].glance()));
+    taken_.jot(to);
+  }
+
+ private:
+  // Never zero for the first lap, so that zeroed cells are empty.
+  uint64_t lap_of(uint64_t position) const { return (position / (uint64_t{mask_} + 1) + 1) & UINT32_MAX; }
+
+  Atomic<uint64_t>* const cells_;
+  const uint32_t mask_;
+  alignas(64) uint64_t pushed_ = 0;
+  alignas(64) Atomic<uint64_t> taken_;
+};
+
+}  // namespace nocter::base
