@@ -64,14 +64,14 @@ pub const NOCTER_E_WOULD_DEADLOCK: nocter_status_code = -14;
 #[doc = " A defect of nocter: an exception stopped at the boundary."]
 pub const NOCTER_E_INTERNAL: nocter_status_code = -15;
 #[doc = " Every status. The enum is named because some binding generators drop anonymous ones."]
-pub type nocter_status_code = ::core::ffi::c_int;
+pub type nocter_status_code = ::std::os::raw::c_int;
 extern "C" {
     #[doc = " @brief The name of a status, for example \"NOCTER_EMPTY\"."]
     #[doc = " @param status any number."]
     #[doc = " @return a static string, never NULL; \"NOCTER_?\" for a number that is no status."]
     #[doc = " @par Threads any thread, also in a notifier."]
     #[doc = " @since 0.1"]
-    pub fn nocter_status_name(status: nocter_status) -> *const ::core::ffi::c_char;
+    pub fn nocter_status_name(status: nocter_status) -> *const ::std::os::raw::c_char;
 }
 extern "C" {
     #[doc = " @brief What the last negative status on this thread meant, in words."]
@@ -79,14 +79,14 @@ extern "C" {
     #[doc = "         NULL and never a secret. Set by every negative status and by nothing else."]
     #[doc = " @par Threads any thread; each has its own."]
     #[doc = " @since 0.1"]
-    pub fn nocter_error_message() -> *const ::core::ffi::c_char;
+    pub fn nocter_error_message() -> *const ::std::os::raw::c_char;
 }
 extern "C" {
     #[doc = " @brief The version of the loaded library, for example \"0.1.0\"."]
     #[doc = " @return a static string."]
     #[doc = " @par Threads any thread."]
     #[doc = " @since 0.1"]
-    pub fn nocter_version() -> *const ::core::ffi::c_char;
+    pub fn nocter_version() -> *const ::std::os::raw::c_char;
 }
 extern "C" {
     #[doc = " @brief The version of the loaded library as a number: 0x000100 is 0.1.0."]
@@ -102,9 +102,9 @@ extern "C" {
 #[repr(C)]
 pub struct nocter_owned {
     #[doc = " Opaque to nocter; may be NULL."]
-    pub data: *mut ::core::ffi::c_void,
+    pub data: *mut ::std::os::raw::c_void,
     #[doc = " Ends the value; may be NULL. A C++ exception out of it is swallowed and counted."]
-    pub drop: ::core::option::Option<unsafe extern "C" fn(data: *mut ::core::ffi::c_void)>,
+    pub drop: ::core::option::Option<unsafe extern "C" fn(data: *mut ::std::os::raw::c_void)>,
 }
 #[test]
 fn bindgen_test_layout_nocter_owned() {
@@ -158,7 +158,7 @@ fn bindgen_test_layout_nocter_owned() {
 #[derive(Debug, Copy, Clone)]
 pub struct nocter_text {
     #[doc = " The bytes; may be NULL when size is 0."]
-    pub data: *const ::core::ffi::c_char,
+    pub data: *const ::std::os::raw::c_char,
     #[doc = " How many."]
     pub size: usize,
 }
@@ -215,7 +215,7 @@ extern "C" {
     #[doc = " @return a view of it."]
     #[doc = " @par Threads any thread."]
     #[doc = " @since 0.1"]
-    pub fn nocter_text_of(string: *const ::core::ffi::c_char) -> nocter_text;
+    pub fn nocter_text_of(string: *const ::std::os::raw::c_char) -> nocter_text;
 }
 #[doc = " @brief A service's position in time: it advances whenever an occupied slot of that service became free."]
 #[doc = ""]
@@ -448,11 +448,11 @@ extern "C" {
 #[repr(C)]
 pub struct nocter_notifier {
     #[doc = " May be NULL: nobody is told. A C++ exception out of it is swallowed and counted."]
-    pub wake: ::core::option::Option<unsafe extern "C" fn(user: *mut ::core::ffi::c_void)>,
+    pub wake: ::core::option::Option<unsafe extern "C" fn(user: *mut ::std::os::raw::c_void)>,
     #[doc = " May be NULL; called once, when the service lets go of the notifier."]
-    pub drop: ::core::option::Option<unsafe extern "C" fn(user: *mut ::core::ffi::c_void)>,
+    pub drop: ::core::option::Option<unsafe extern "C" fn(user: *mut ::std::os::raw::c_void)>,
     #[doc = " Passed to both."]
-    pub user: *mut ::core::ffi::c_void,
+    pub user: *mut ::std::os::raw::c_void,
 }
 #[test]
 fn bindgen_test_layout_nocter_notifier() {
@@ -537,7 +537,7 @@ extern "C" {
     #[doc = " @return the descriptor; -1 for NULL, a stale handle, or in a forked child."]
     #[doc = " @par Threads any thread, also in a notifier."]
     #[doc = " @since 0.1"]
-    pub fn nocter_eventfd_fd(eventfd: *const nocter_eventfd) -> ::core::ffi::c_int;
+    pub fn nocter_eventfd_fd(eventfd: *const nocter_eventfd) -> ::std::os::raw::c_int;
 }
 extern "C" {
     #[doc = " @brief Makes it unreadable until the next wake. Clear first, then query: the other order loses a wake."]
@@ -577,16 +577,16 @@ pub struct nocter_workers_options {
     #[doc = " Stack of each thread in bytes; 0: the system's default; else at least 65536."]
     pub stack_size: u64,
     #[doc = " Name of the threads as the system shows it, 15 bytes at most (a longer one is cut); NULL: \"nocter\"."]
-    pub name: *const ::core::ffi::c_char,
+    pub name: *const ::std::os::raw::c_char,
     #[doc = " Called first on each thread, for hosts that must attach threads; may be NULL. Anything but NOCTER_OK fails"]
     #[doc = "the serve call and ends the threads already started."]
     pub start: ::core::option::Option<
-        unsafe extern "C" fn(user: *mut ::core::ffi::c_void) -> nocter_status,
+        unsafe extern "C" fn(user: *mut ::std::os::raw::c_void) -> nocter_status,
     >,
     #[doc = " Called last on each thread whose start succeeded; may be NULL."]
-    pub stop: ::core::option::Option<unsafe extern "C" fn(user: *mut ::core::ffi::c_void)>,
+    pub stop: ::core::option::Option<unsafe extern "C" fn(user: *mut ::std::os::raw::c_void)>,
     #[doc = " Passed to both."]
-    pub user: *mut ::core::ffi::c_void,
+    pub user: *mut ::std::os::raw::c_void,
 }
 #[test]
 fn bindgen_test_layout_nocter_workers_options() {
@@ -834,7 +834,7 @@ pub const NOCTER_JOB_RUNNING: nocter_job_state_code = 2;
 #[doc = " Ended with an output or with its worker lost; waits to be taken."]
 pub const NOCTER_JOB_COMPLETED: nocter_job_state_code = 3;
 #[doc = " Where a job is; fields and parameters that hold one are nocter_job_state."]
-pub type nocter_job_state_code = ::core::ffi::c_uint;
+pub type nocter_job_state_code = ::std::os::raw::c_uint;
 #[doc = " One of enum nocter_job_state_code."]
 pub type nocter_job_state = i32;
 #[doc = " What a service is made of."]
@@ -1257,7 +1257,7 @@ extern "C" {
 #[doc = " Where shutdown hands values to: what the sink leaves in *value is dropped by the service after it returns."]
 pub type nocter_blocking_sink = ::core::option::Option<
     unsafe extern "C" fn(
-        user: *mut ::core::ffi::c_void,
+        user: *mut ::std::os::raw::c_void,
         was: nocter_job_state,
         value: *mut nocter_owned,
     ),
@@ -1278,7 +1278,7 @@ extern "C" {
     pub fn nocter_blocking_shutdown(
         blocking: *mut nocter_blocking,
         sink: nocter_blocking_sink,
-        user: *mut ::core::ffi::c_void,
+        user: *mut ::std::os::raw::c_void,
     ) -> nocter_status;
 }
 extern "C" {
@@ -1811,7 +1811,7 @@ extern "C" {
 #[doc = " the waiter NOCTER_WORKER_LOST). A C++ exception or a forced unwinding out of it counts as NOCTER_WORKER_LOST."]
 pub type nocter_blocking_fn = ::core::option::Option<
     unsafe extern "C" fn(
-        user: *mut ::core::ffi::c_void,
+        user: *mut ::std::os::raw::c_void,
         input: *mut nocter_owned,
         output: *mut nocter_owned,
         completion: *mut nocter_completion,
@@ -1833,7 +1833,7 @@ extern "C" {
     pub fn nocter_blocking_serve(
         blocking: *mut nocter_blocking,
         run: nocter_blocking_fn,
-        user: *mut ::core::ffi::c_void,
+        user: *mut ::std::os::raw::c_void,
         options: *const nocter_workers_options,
         out: *mut *mut nocter_workers,
     ) -> nocter_status;
