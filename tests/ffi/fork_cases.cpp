@@ -310,56 +310,71 @@ CASE(ffi_11_the_child_returns_from_the_wake, "FFI-11") {
 
 // ---- Under load ---------------------------------------------------------------------------------------------------------
 
-// Threads that keep every lock of the library busy: the service's, the pools' of handles, a signal's.
-CASE(ffi_11_hundreds_of_forks_under_load, "FFI-11") {
+namespace {
+
+// Forks again and again while two threads do `load` over and over.
+void fork_under_load(const std::function<void()>& load) {
   const Everything all;
-  nocter_blocking* const of = service(32, 8);
-  const auto run = [](void*, nocter_owned*, nocter_owned* output, nocter_completion*) { *output = payload(); };
-  nocter_workers* const workers = serve(of, run, nullptr, 2);
   std::atomic<bool> stop{false};
-  std::atomic<long> jobs{0}, handles{0};
-  const auto use_service = [&] {
-    const nocter_wait wait = within(-1);
-    while (!stop) {
-      CHECK(take(of, submit(of), &wait) == NOCTER_OK);
-      jobs++;
+  std::atomic<long> turns{0};
+  const auto repeat = [&] {
+    for (; !stop; turns++) {
+      load();
+      if (turns % 8 == 0) usleep(50);  // or the C library's own locks of malloc keep fork() waiting
     }
   };
-  const auto use_handles = [&] {
-    while (!stop) {
-      nocter_blocking_destroy(service(2, 1));
-      nocter_interrupt* interrupt;
-      nocter_signal* signal;
-      CHECK(nocter_interrupt_create(&interrupt) == NOCTER_OK && nocter_signal_create(&signal) == NOCTER_OK);
-      const nocter_notifier notifier = nocter_signal_notifier(signal);
-      notifier.wake(notifier.user);
-      notifier.drop(notifier.user);
-      nocter_signal_destroy(signal);
-      nocter_interrupt_destroy(interrupt);
-      handles++;
-    }
-  };
-  std::thread load[] = {std::thread(use_service), std::thread(use_service), std::thread(use_handles)};
-  const int rounds = kSanitized ? 40 : 220;  // a fork copies the page tables of all shadow memory
-  for (int round = 0; round < rounds; round++) {
+  std::thread first(repeat), second(repeat);
+  // A fork copies the page tables of all the shadow memory of a sanitizer: there, as many as fit into four seconds.
+  const int64_t end = nocter_now_ns() + 4'000'000'000;
+  for (int round = 0; round < 250; round++) {
+    if (kSanitized && round >= 10 && nocter_now_ns() > end) break;
     CHECK(in_child([&] {
             alarm(5);
             everything_says_forked(all);
-            if (round % 4 == 0) return new_handles_work();
+            if (round % 4 == 0) new_handles_work();
             nocter_blocking* const mine = service();
             one_job(mine);
             nocter_blocking_destroy(mine);
-            nocter_workers_destroy(workers);
-            nocter_blocking_destroy(of);
+            all.give_up();
             return 0;
           }) == 0);
   }
   stop = true;
-  for (std::thread& thread : load) thread.join();
-  CHECK(jobs > 0 && handles > 0);
+  first.join();
+  second.join();
+  CHECK(turns > 0);
+  all.give_up();
+}
+
+}  // namespace
+
+// The locks of a service and of its sleepers are busy at every fork.
+CASE(ffi_11_hundreds_of_forks_while_jobs_run, "FFI-11") {
+  nocter_blocking* const of = service(32, 8);
+  const auto run = [](void*, nocter_owned*, nocter_owned* output, nocter_completion*) { *output = payload(); };
+  nocter_workers* const workers = serve(of, run, nullptr, 2);
+  fork_under_load([of] {
+    const nocter_wait wait = within(-1);
+    CHECK(take(of, submit(of), &wait) == NOCTER_OK);
+  });
   nocter_workers_destroy(workers);
   nocter_blocking_destroy(of);
-  all.give_up();
+  check_all_dropped();
+}
+
+// The locks of the pools that handles come from, and of a signal.
+CASE(ffi_11_hundreds_of_forks_while_handles_come_and_go, "FFI-11") {
+  fork_under_load([] {
+    nocter_blocking_destroy(service(2, 1));
+    nocter_interrupt* interrupt;
+    nocter_signal* signal;
+    CHECK(nocter_interrupt_create(&interrupt) == NOCTER_OK && nocter_signal_create(&signal) == NOCTER_OK);
+    const nocter_notifier notifier = nocter_signal_notifier(signal);
+    notifier.wake(notifier.user);
+    notifier.drop(notifier.user);
+    nocter_signal_destroy(signal);
+    nocter_interrupt_destroy(interrupt);
+  });
   check_all_dropped();
 }
 
