@@ -101,7 +101,7 @@ Scenarios blocking_scenarios() {
       {"create_for_one_job", nothing, [](World& world) { return create(world, 1, 1); }, NOCTER_OK},
       {"create_for_64_jobs", nothing, [](World& world) { return create(world, 64, 2); }, NOCTER_OK},
       {"create_for_100000_jobs", nothing, [](World& world) { return create(world, 100'000, 100); }, NOCTER_OK},
-      {"create_beside_many", many_services, [](World& world) { return create(world, 3, 2); }, NOCTER_OK},
+      {"create_beside_many", many_services, [](World& world) { return create(world, 3, 2); }, NOCTER_OK, 1},
       {"create_with_too_many_workers", nothing, [](World& world) { return create(world, 1, 2); }, NOCTER_E_ARGUMENT},
       {"create_for_too_many_jobs", nothing,
        [](World& world) { return create(world, NOCTER_BLOCKING_MAXIMUM_JOBS + 1, 1); }, NOCTER_E_ARGUMENT},

@@ -24,12 +24,10 @@ nocter_blocking_counts still(nocter_blocking_counts counts) {
   return counts;
 }
 
-// More than the library keeps room for without asking for memory.
-constexpr size_t kMany = 200;
-
 template <class Handle, class Create>
 void make_many(std::vector<Handle*>& handles, Create create) {
-  handles.resize(kMany);
+  static size_t many = 200;
+  handles.resize(many++);
   for (Handle*& handle : handles) STATUS(create(&handle), NOCTER_OK);
 }
 

@@ -35,7 +35,8 @@ struct World {
   nocter_owned value = {};
   uint64_t version = 0;
 
-  // So many live handles of one kind that the next one needs memory of its own.
+  // So many live handles of one kind that the next one needs memory that the library does not have yet. What handles have ended
+  // in is kept, so there is one more of them each time.
   std::vector<nocter_blocking*> many_services;
   std::vector<nocter_signal*> many_signals;
   std::vector<nocter_interrupt*> many_interrupts;
@@ -114,6 +115,8 @@ struct Scenario {
   nocter_status (*call)(World& world);
   // What it says when nothing fails.
   nocter_status expected;
+  // Blocks that the library keeps from each time for the next one.
+  int64_t kept = 0;
 };
 
 using Scenarios = std::vector<Scenario>;
