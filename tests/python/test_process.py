@@ -102,7 +102,8 @@ def test_bnd_03_a_handler_may_use_the_executor_that_it_interrupts(python):
         with nocter.Executor(2, maximum_jobs=100_000) as executor:
             inner = []
             def handler(*_):
-                inner.append((len(inner), executor.submit(int, len(inner))))
+                number = len(inner)  # the handler may be interrupted by itself
+                inner.append((number, executor.submit(int, number)))
                 executor.submit(int).cancel()
             signal.signal(signal.SIGALRM, handler)
             signal.setitimer(signal.ITIMER_REAL, 0.0005, 0.0005)
