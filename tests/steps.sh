@@ -39,7 +39,7 @@ build_tree() {
   shift
   count 0 0
   cmake -G Ninja -S "$project" -B "$trees/$name" -DNOCTER_BUILD_TESTS=ON -DNOCTER_BUILD_EXAMPLES=ON -DNOCTER_WERROR=ON "$@"
-  ninja -C "$trees/$name" -j "$cores"
+  ninja -C "$trees/$name" -j "$cores" -k 0  # all errors at once
 }
 
 # Runs the tests of a tree in random order; further words go to ctest.
