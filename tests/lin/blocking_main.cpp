@@ -42,7 +42,8 @@ struct Ledger {
     return value.number;
   }
   void check() const {
-    for (size_t i = 0; i < used.load(); i++) require(values[i].ends.load() == 1, "GEN-01: a value was not ended exactly once");
+    for (size_t i = 0; i < used.load(); i++)
+      require(values[i].ends.load() == 1, "GEN-01: a value was not ended exactly once");
   }
 };
 
@@ -78,7 +79,11 @@ struct Guard {
 class Actor {
  public:
   Actor(Shared& shared, uint64_t seed, size_t thread, bool may_close, Done& done)
-      : shared_(shared), dice_(seed * kThreads + thread), next_(static_cast<int32_t>(thread) * 1000 + 1), may_close_(may_close), done_(done) {}
+      : shared_(shared),
+        dice_(seed * kThreads + thread),
+        next_(static_cast<int32_t>(thread) * 1000 + 1),
+        may_close_(may_close),
+        done_(done) {}
 
   void act() {
     for (int i = 0; i < kOperations; i++) {
@@ -321,11 +326,12 @@ void print(const History<Event>& history, const Verdict& verdict) {
     for (size_t i = 0; i < history[t].size(); i++) {
       const auto& operation = history[t][i];
       const Event& e = operation.event;
-      std::printf("  %c thread %zu, %ld to %ld: %s, %s%s, job %lu, value %d, state %d, epoch %lu later than %lu; "
-                  "%u queued %u running %u completed %u abandoned, accepted %lu, taken %lu; names",
-                  i < verdict.furthest[t] ? ' ' : '*', t, operation.start, operation.end, name_of(e.did),
-                  nocter_status_name(e.status), e.waited ? " after a wait" : "", e.job, e.value, e.state, e.epoch,
-                  e.later_than, e.queued, e.running, e.completed, e.abandoned, e.accepted, e.taken);
+      std::printf(
+          "  %c thread %zu, %ld to %ld: %s, %s%s, job %lu, value %d, state %d, epoch %lu later than %lu; "
+          "%u queued %u running %u completed %u abandoned, accepted %lu, taken %lu; names",
+          i < verdict.furthest[t] ? ' ' : '*', t, operation.start, operation.end, name_of(e.did),
+          nocter_status_name(e.status), e.waited ? " after a wait" : "", e.job, e.value, e.state, e.epoch, e.later_than,
+          e.queued, e.running, e.completed, e.abandoned, e.accepted, e.taken);
       for (const uint64_t name : e.names) std::printf(" %lu", name);
       for (const int32_t value : e.handed) std::printf(" (%d)", value);
       std::printf("\n");
@@ -360,8 +366,8 @@ int main(int argc, char** argv) {
     const History<Event> history = record(crew, settings.seed + i);
     const Verdict verdict = check(State(kMaximumJobs, kWorkers), history);
     if (!verdict.legal) {
-      std::printf("FAILED: history of seed %lu has no legal order%s; * marks what could not be placed\n", settings.seed + i,
-                  verdict.undecided ? " that could be found" : "");
+      std::printf("FAILED: history of seed %lu has no legal order%s; * marks what could not be placed\n",
+                  settings.seed + i, verdict.undecided ? " that could be found" : "");
       print(history, verdict);
       return 1;
     }
@@ -374,11 +380,13 @@ int main(int argc, char** argv) {
     }
   }
   for (const uint64_t count : refused) {
-    require(count != 0 || settings.histories < 100, "THE NET HAS A HOLE: a model with a broken rule fits every history");
+    require(count != 0 || settings.histories < 100,
+            "THE NET HAS A HOLE: a model with a broken rule fits every history");
   }
   require(pairs / settings.histories >= 3, "the operations hardly overlap: these histories prove nothing");
-  std::printf("ok: BLK-01 BLK-02 BLK-04 BLK-05 BLK-08 BLK-09 BLK-10 BLK-11 BLK-12 GEN-01 GEN-12, %lu histories have a legal "
-              "order; %lu overlapping pairs each, %lu steps each\n",
-              settings.histories, pairs / settings.histories, steps / settings.histories);
+  std::printf(
+      "ok: BLK-01 BLK-02 BLK-04 BLK-05 BLK-08 BLK-09 BLK-10 BLK-11 BLK-12 GEN-01 GEN-12, %lu histories have a legal "
+      "order; %lu overlapping pairs each, %lu steps each\n",
+      settings.histories, pairs / settings.histories, steps / settings.histories);
   return 0;
 }

@@ -10,10 +10,24 @@
 
 namespace lin {
 
-enum class Did { submit, claim, complete, lose, take, cancel, query, epoch, wait_epoch, name, count, drained, shutdown };
+enum class Did {
+  submit,
+  claim,
+  complete,
+  lose,
+  take,
+  cancel,
+  query,
+  epoch,
+  wait_epoch,
+  name,
+  count,
+  drained,
+  shutdown
+};
 inline const char* name_of(Did did) {
-  static constexpr const char* kNames[] = {"submit", "claim", "complete",   "lose", "take",  "cancel",  "query",
-                                           "epoch",  "wait_epoch", "name", "count", "drained", "shutdown"};
+  static constexpr const char* kNames[] = {"submit", "claim",      "complete", "lose",  "take",    "cancel",  "query",
+                                           "epoch",  "wait_epoch", "name",     "count", "drained", "shutdown"};
   return kNames[static_cast<int>(did)];
 }
 
@@ -26,21 +40,30 @@ struct Event {
   nocter_status status = NOCTER_OK;
   bool waited = false;
   uint64_t job = 0;
-  int32_t value = 0;                      // what came back; the input of a submit
-  nocter_job_state state = 0;             // was, is
-  uint64_t epoch = 0, later_than = 0;     // of that moment
-  uint32_t room = 0;                      // for the names of jobs that ended
-  std::vector<uint64_t> names;            // the answer to it
-  std::vector<int32_t> handed;            // by a shutdown, in its order
+  int32_t value = 0;                   // what came back; the input of a submit
+  nocter_job_state state = 0;          // was, is
+  uint64_t epoch = 0, later_than = 0;  // of that moment
+  uint32_t room = 0;                   // for the names of jobs that ended
+  std::vector<uint64_t> names;         // the answer to it
+  std::vector<int32_t> handed;         // by a shutdown, in its order
   uint32_t queued = 0, running = 0, completed = 0, abandoned = 0;
   uint64_t accepted = 0, taken = 0;
   bool accepting = false;
 };
 
 // Rules that are broken on purpose, to see that the checker would notice.
-enum class Broken { none, youngest_first, one_slot_more, one_worker_more, abandoned_keeps_slot, cancel_moves_no_epoch, lost_is_ok };
-inline constexpr Broken kBroken[] = {Broken::youngest_first,       Broken::one_slot_more,         Broken::one_worker_more,
-                                     Broken::abandoned_keeps_slot, Broken::cancel_moves_no_epoch, Broken::lost_is_ok};
+enum class Broken {
+  none,
+  youngest_first,
+  one_slot_more,
+  one_worker_more,
+  abandoned_keeps_slot,
+  cancel_moves_no_epoch,
+  lost_is_ok
+};
+inline constexpr Broken kBroken[] = {Broken::youngest_first,        Broken::one_slot_more,
+                                     Broken::one_worker_more,       Broken::abandoned_keeps_slot,
+                                     Broken::cancel_moves_no_epoch, Broken::lost_is_ok};
 
 class State {
  public:
@@ -89,8 +112,8 @@ class State {
         return name(e);
       case Did::count:
         return e.queued == number_of(At::queued) && e.running == number_of(At::running) &&
-               e.completed == number_of(At::completed) && e.abandoned == number_of(At::abandoned) && e.epoch + 1 == epoch_ &&
-               e.accepted == accepted_ && e.taken == taken_ && e.accepting == open_;
+               e.completed == number_of(At::completed) && e.abandoned == number_of(At::abandoned) &&
+               e.epoch + 1 == epoch_ && e.accepted == accepted_ && e.taken == taken_ && e.accepting == open_;
       case Did::drained:
         if (open_) return e.status == NOCTER_E_STATE;
         // Not yet may also be said while a value is being dropped, which is no state of a job.
@@ -118,7 +141,8 @@ class State {
     return nullptr;
   }
   uint32_t number_of(At at) const {
-    return static_cast<uint32_t>(std::count_if(jobs_.begin(), jobs_.end(), [at](const Job& job) { return job.at == at; }));
+    return static_cast<uint32_t>(
+        std::count_if(jobs_.begin(), jobs_.end(), [at](const Job& job) { return job.at == at; }));
   }
   void gone(Job& job) {
     epoch_++;
@@ -246,7 +270,7 @@ class State {
   bool open_ = true;
   uint64_t epoch_ = 1;  // as the service says it, so one more than the slots that were freed
   uint64_t last_ = 0, accepted_ = 0, taken_ = 0;
-  std::vector<Job> jobs_;      // in the order of their submits
+  std::vector<Job> jobs_;       // in the order of their submits
   std::vector<uint64_t> ends_;  // completed and not yet named, oldest end first
 };
 

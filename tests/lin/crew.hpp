@@ -19,7 +19,8 @@ inline constexpr size_t kThreads = 4;
 inline constexpr int kOperations = 30;  // of each thread
 
 inline int64_t stamp() {
-  return std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::steady_clock::now().time_since_epoch()).count();
+  return std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::steady_clock::now().time_since_epoch())
+      .count();
 }
 
 // S. Vigna's splitmix64.

@@ -11,16 +11,17 @@ namespace lin {
 namespace {
 
 enum class Did {
-  read,         // the version is `version`
-  published,    // the version moved to it
-  refused,      // a publication found it closed
-  saw_change,   // a wait saw a version other than `seen`
-  saw_same,     // a wait ended early while the version was `seen`
+  read,        // the version is `version`
+  published,   // the version moved to it
+  refused,     // a publication found it closed
+  saw_change,  // a wait saw a version other than `seen`
+  saw_same,    // a wait ended early while the version was `seen`
   saw_closed,
   closed,
 };
 const char* name_of(Did did) {
-  static constexpr const char* kNames[] = {"read", "published", "refused", "saw change", "saw same", "saw closed", "closed"};
+  static constexpr const char* kNames[] = {"read",     "published",  "refused", "saw change",
+                                           "saw same", "saw closed", "closed"};
   return kNames[static_cast<int>(did)];
 }
 
@@ -75,7 +76,8 @@ struct Shared {
 
 // A wait that ended early saw the version unchanged, and read the version that it returns after that: two moments, both between the
 // start and the end of the call. (That an interrupt was raised is left to the explorer: it may be seen before the version or after.)
-void record_wait(std::vector<Operation<Event>>& done, int64_t start, nocter_status status, uint64_t seen, uint64_t now) {
+void record_wait(std::vector<Operation<Event>>& done, int64_t start, nocter_status status, uint64_t seen,
+                 uint64_t now) {
   const int64_t end = stamp();
   const auto add = [&](Event event) { done.push_back({start, end, event}); };
   switch (status) {
@@ -180,8 +182,8 @@ int main(int argc, char** argv) {
     const History<Event> history = record(crew, settings.seed + i);
     const Verdict verdict = check(State{}, history);
     if (!verdict.legal) {
-      std::printf("FAILED: history of seed %lu has no legal order%s; * marks what could not be placed\n", settings.seed + i,
-                  verdict.undecided ? " that could be found" : "");
+      std::printf("FAILED: history of seed %lu has no legal order%s; * marks what could not be placed\n",
+                  settings.seed + i, verdict.undecided ? " that could be found" : "");
       print(history, verdict);
       return 1;
     }
@@ -195,10 +197,12 @@ int main(int argc, char** argv) {
     }
   }
   for (const uint64_t count : refused) {
-    require(count != 0 || settings.histories < 100, "THE NET HAS A HOLE: a model with a broken rule fits every history");
+    require(count != 0 || settings.histories < 100,
+            "THE NET HAS A HOLE: a model with a broken rule fits every history");
   }
   require(pairs / settings.histories >= 3, "the operations hardly overlap: these histories prove nothing");
-  std::printf("ok: SIG-01 SIG-03 SIG-04, %lu histories have a legal order; %lu overlapping pairs each, %lu steps each\n",
-              settings.histories, pairs / settings.histories, steps / settings.histories);
+  std::printf(
+      "ok: SIG-01 SIG-03 SIG-04, %lu histories have a legal order; %lu overlapping pairs each, %lu steps each\n",
+      settings.histories, pairs / settings.histories, steps / settings.histories);
   return 0;
 }

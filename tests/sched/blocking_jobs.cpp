@@ -104,7 +104,8 @@ void two_cancels(Play& play) {
     const int32_t winner = first_won ? heard->cancel : heard->second_cancel;
     const int32_t loser = first_won ? heard->second_cancel : heard->cancel;
     require(winner == NOCTER_JOB_RUNNING || winner == NOCTER_JOB_COMPLETED, "what the winner heard");
-    require(loser == NOCTER_E_UNKNOWN || (loser == NOCTER_E_STATE && winner == NOCTER_JOB_RUNNING), "what the loser heard");
+    require(loser == NOCTER_E_UNKNOWN || (loser == NOCTER_E_STATE && winner == NOCTER_JOB_RUNNING),
+            "what the loser heard");
     world->settle();
   });
 }
@@ -241,7 +242,8 @@ void late_interrupt(Play& play) {
     if (world->submit(2, next, epoch) != NOCTER_OK) return;  // the slot is held until the cancel takes it
     const auto second = world->claimed_and_begun();
     require(!nocter_completion_abandoned(second.completion), "the interrupt of the job before");
-    require(!nocter_interrupt_raised(nocter_completion_interrupt(second.completion)), "the interrupt of the job before");
+    require(!nocter_interrupt_raised(nocter_completion_interrupt(second.completion)),
+            "the interrupt of the job before");
     world->complete(second);
     require(!nocter_job_id_equal(id, next), "an identity was issued twice");
   });

@@ -68,9 +68,7 @@ template <uint32_t workers>
 void hosts_wait_for_work(Play& play) {
   auto world = blocking({.maximum_jobs = 2, .workers = workers});
   for (const char* name : {"first host", "second host"}) {
-    play.thread(name, [=] {
-      until_told(world->work, [=] { return world->work_once() == NOCTER_OK; });
-    });
+    play.thread(name, [=] { until_told(world->work, [=] { return world->work_once() == NOCTER_OK; }); });
   }
   play.thread("submitter", [=] {
     world->accepted(1);
@@ -90,9 +88,7 @@ void hosts_hear_of_shutdown(Play& play) {
       return heard == NOCTER_CLOSED;
     });
   });
-  play.thread("host that drains", [=] {
-    until_told(world->waiters, [=] { return world->drained() == NOCTER_OK; });
-  });
+  play.thread("host that drains", [=] { until_told(world->waiters, [=] { return world->drained() == NOCTER_OK; }); });
   play.thread("closer", [=] {
     nocter_job_id id;
     nocter_epoch epoch;

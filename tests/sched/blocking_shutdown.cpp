@@ -19,7 +19,8 @@ void shutdown_against_submits(Play& play) {
   }
   play.thread("closer", [=] { world->shutdown(); });
   play.at_end([=] {
-    require_equal(static_cast<int64_t>(world->handed.size()), static_cast<int64_t>(accepted->size()), "inputs handed over");
+    require_equal(static_cast<int64_t>(world->handed.size()), static_cast<int64_t>(accepted->size()),
+                  "inputs handed over");
     require_equal(world->drained(), NOCTER_OK, "drained");
     world->settle();
   });
@@ -57,9 +58,9 @@ void shutdown_against_end(Play& play) {
   play.thread("waiter", [=] {
     const nocter_wait wait = forever();
     const nocter_status heard = world->take(id, 1, &wait);
-    require(heard == (completes ? NOCTER_OK : NOCTER_WORKER_LOST) || heard == NOCTER_CLOSED ||
-                heard == NOCTER_E_UNKNOWN,
-            "take");
+    require(
+        heard == (completes ? NOCTER_OK : NOCTER_WORKER_LOST) || heard == NOCTER_CLOSED || heard == NOCTER_E_UNKNOWN,
+        "take");
   });
   play.at_end([=] {
     const auto counts = world->counts();

@@ -27,6 +27,28 @@ void claimers_and_submits(Play& play) {
   });
 }
 
+// Two jobs for two workers run at once: the second claimer does not sleep until the first has ended its job.
+template <bool stays_awake, bool claims_late>
+void claimers_run_together(Play& play) {
+  auto world = blocking({.maximum_jobs = 2, .workers = 2, .stays_awake = stays_awake});
+  auto running = std::make_shared<int>(0);
+  for (const char* name : {"first worker", "second worker"}) {
+    play.thread(name, [=] {
+      const nocter_wait wait = forever();
+      const auto begun = world->claimed_and_begun(&wait);
+      ++*running;
+      wait_until([=] { return *running == 2; });
+      world->complete(begun);
+    });
+  }
+  play.thread("submitter", [=] {
+    if (claims_late) wait_until([] { return asleep("first worker") && asleep("second worker"); });
+    world->accepted(1);
+    world->accepted(2);
+  });
+  play.at_end([=] { world->settle(); });
+}
+
 // One claimer gives up at its deadline, perhaps with the wake in its hand that was meant for the other.
 template <bool stays_awake, bool interrupted>
 void claimer_gives_up(Play& play) {
@@ -212,6 +234,9 @@ std::vector<Scenario> wait_scenarios() {
   return {
       {"b34_claimers_and_submits", "BLK-05 B-34", claimers_and_submits<2, false>},
       {"b34_claimers_awake", "BLK-05 B-34", claimers_and_submits<2, true>},
+      {"b34_claimers_run_together", "BLK-05 B-34", claimers_run_together<false, false>},
+      {"b34_claimers_awake_run_together", "BLK-05 B-34", claimers_run_together<true, false>},
+      {"b34_sleepers_run_together", "BLK-05 B-34", claimers_run_together<false, true>},
       {"b36_claimers_for_one_worker", "BLK-02 BLK-07 B-36", claimers_and_submits<1, false>},
       {"b36_claimers_awake_for_one_worker", "BLK-02 BLK-07 B-36", claimers_and_submits<1, true>},
       {"b34_claimer_times_out", "BLK-05 GEN-07 B-34", claimer_gives_up<false, false>},

@@ -25,6 +25,8 @@ namespace context = boost::context;
 
 constexpr int kOutside = 99;  // owner of a mutex that is locked during set-up or checks
 constexpr int64_t kStart = 1'000'000'000'000;
+// How long a yield takes: who stays awake for a time, and not for a number of looks, comes to its end.
+constexpr int64_t kYield = 25'000;
 // So many yields in a row of the only thread that could run: then a deadline passes rather than one more.
 constexpr unsigned kPatienceAlone = 12;
 
@@ -331,6 +333,7 @@ void point_in_fiber(const char* where) { step(where, false); }
 void used_freed_memory() { fail("used freed memory"); }
 
 void yield() {
+  if (world != nullptr) world->time += kYield;
   if (!exploring || world->idle_yields) return;
   Fiber& fiber = current();
   fiber.gives_way_to = runnable_now() & ~(1u << world->current);
@@ -338,7 +341,8 @@ void yield() {
   step("yield", true);
 }
 
-Slept sleep(const uint32_t* word, uint32_t expected, const uint32_t* other, uint32_t other_expected, int64_t deadline_ns) {
+Slept sleep(const uint32_t* word, uint32_t expected, const uint32_t* other, uint32_t other_expected,
+            int64_t deadline_ns) {
   point("sleep");
   if (*word != expected || (other != nullptr && *other != other_expected)) return Slept::woken;
   if (!exploring) {
@@ -433,7 +437,8 @@ void require(bool condition, const char* what) {
 }
 
 void require_equal(int64_t found, int64_t wanted, const char* what) {
-  if (found != wanted) fail(std::string(what) + ": found " + std::to_string(found) + ", wanted " + std::to_string(wanted));
+  if (found != wanted)
+    fail(std::string(what) + ": found " + std::to_string(found) + ", wanted " + std::to_string(wanted));
 }
 
 void wait_until(std::function<bool()> condition) {

@@ -19,7 +19,6 @@ using nocter::base::now_ns;
 using nocter::base::Patience;
 using nocter::base::Wait;
 using nocter::base::Wakes;
-using nocter::base::WorkCondition;
 using nocter::base::Woken;
 
 constexpr Patience kSleepAtOnce = {0, 0};
@@ -57,7 +56,7 @@ void futex_mutex(Play& play) {
 
 void publish(EventCount& count) {
   uint64_t now;
-  count.advance(now);
+  count.advance(now, false);
   count.wake_all();
 }
 
@@ -91,39 +90,71 @@ void publish_against_wait(Play& play) {
   play.at_end([=] { require_equal(static_cast<int64_t>(state->count.version()), 1 + publishers, "version"); });
 }
 
-// Two tokens, given one after the other, each with a wake of one; every waiter takes one. A waiter who is still awake may
-// swallow no wake that a sleeper needed.
-template <Patience first, Patience second, bool third_looker>
+// Wakes that collapse: a version that nobody knows need not move, and one that somebody waits on does.
+template <Patience patience, int waiters, int publishers>
+void observed_against_wait(Play& play) {
+  struct State {
+    EventCount count;
+    Atomic<uint32_t> value;
+  };
+  static constexpr const char* kWaiters[] = {"first waiter", "second waiter"};
+  static constexpr const char* kPublishers[] = {"first publisher", "second publisher"};
+  auto state = std::make_shared<State>();
+  for (int i = 0; i < waiters; i++) {
+    play.thread(kWaiters[i], [=] {
+      for (;;) {
+        const uint64_t seen = state->count.observe();
+        if (state->value.load() == publishers) return;
+        require(state->count.wait(seen, {}, patience) == Woken::changed, "a wait ended for no reason");
+      }
+    });
+  }
+  for (int i = 0; i < publishers; i++) {
+    play.thread(kPublishers[i], [=] {
+      state->value.fetch_add(1);
+      if (state->count.advance_if_observed()) state->count.wake_all();
+    });
+  }
+}
+
+// Tokens, given one after the other, each with a wake of one; every waiter takes one. Whoever is woken for one and finds more passes
+// the wake on, and one who is still awake may swallow no wake that a sleeper needed.
+template <Patience first, Patience second, bool third_taker>
 void wake_one(Play& play) {
   struct State {
     Mutex mutex;
-    WorkCondition given;
+    EventCount count;
     int tokens = 0, taken = 0;
-    void take(Patience patience, bool passes_on) {
-      Locked lock(mutex);
-      while (tokens == 0) require(given.wait(lock, {}, patience) == Woken::changed, "a wait ended for no reason");
-      tokens--;
+    void take(Patience patience) {
+      mutex.lock();
+      while (tokens == 0) {
+        const uint64_t seen = count.version();
+        mutex.unlock();
+        require(count.wait(seen, {}, patience) == Woken::changed, "a wait ended for no reason");
+        mutex.lock();
+      }
       taken++;
-      Wakes wakes;
-      if (passes_on && tokens > 0) given.tell_one(wakes);
-      lock.unlock();
+      const bool more = --tokens > 0;
+      if (more) count.advance_open();
+      mutex.unlock();
+      if (more) count.wake_one();
     }
     void give() {
-      Wakes wakes;
-      Locked lock(mutex);
+      mutex.lock();
       tokens++;
-      given.tell_one(wakes);
-      lock.unlock();
+      count.advance_open();
+      mutex.unlock();
+      count.wake_one();
     }
   };
   auto state = std::make_shared<State>();
-  play.thread("first taker", [=] { state->take(first, true); });
-  play.thread("second taker", [=] { state->take(second, true); });
-  if (third_looker) play.thread("third taker", [=] { state->take(kLookTwice, true); });
+  play.thread("first taker", [=] { state->take(first); });
+  play.thread("second taker", [=] { state->take(second); });
+  if (third_taker) play.thread("third taker", [=] { state->take(kLookTwice); });
   play.thread("giver", [=] {
-    for (int i = 0; i < (third_looker ? 3 : 2); i++) state->give();
+    for (int i = 0; i < (third_taker ? 3 : 2); i++) state->give();
   });
-  play.at_end([=] { require_equal(state->taken, third_looker ? 3 : 2, "tokens taken"); });
+  play.at_end([=] { require_equal(state->taken, third_taker ? 3 : 2, "tokens taken"); });
 }
 
 void tell_all(Play& play) {
@@ -171,14 +202,12 @@ void close_against_wait(Play& play) {
     require(count->close(), "the first closes");
     count->wake_all();
   });
-  play.thread("publisher", [=] {
-    publish(*count);
-  });
+  play.thread("publisher", [=] { publish(*count); });
   play.at_end([=] {
     const uint64_t last = count->version();
     require(last == 1 || last == 2, "one publication, before the close or not at all");
     uint64_t now;
-    require(!count->advance(now) && now == last, "a closed version does not move");
+    require(!count->advance(now, false) && now == last, "a closed version does not move");
     require(!count->close(), "closed once only");
   });
 }
@@ -194,9 +223,7 @@ void deadline_against_publish(Play& play) {
     if (woken == Woken::changed) require(count->version() != seen, "said changed, and it is not");
     require(woken == Woken::timed_out || woken == Woken::changed, "ended otherwise");
   });
-  play.thread("publisher", [=] {
-    publish(*count);
-  });
+  play.thread("publisher", [=] { publish(*count); });
 }
 
 // Of several ends at once the one that comes first in the order is reported.
@@ -293,30 +320,31 @@ void signal_handler(Play& play) {
 
 int main(int argc, char** argv) {
   using namespace sched;
-  return program(
-      argc, argv,
-      {
-          {"mutex_of_two_threads", "GEN-01", futex_mutex<2, 2>},
-          {"mutex_of_three_threads", "GEN-01", futex_mutex<3, 2>},
-          {"mutex_of_two_sleepers", "GEN-01", futex_mutex<2, 2>, Disturbance::idle_yields},
-          {"mutex_of_three_sleepers", "GEN-01", futex_mutex<3, 1>, Disturbance::idle_yields},
-          {"mutex_of_three_sleepers_twice", "GEN-01", futex_mutex<3, 2>, Disturbance::idle_yields},
-          {"s02_publish_against_wait", "SIG-01 S-1 S-2 S-3", publish_against_wait<kSleepAtOnce, 2, 1>},
-          {"s06_two_publications", "SIG-01 S-6", publish_against_wait<kSleepAtOnce, 1, 2>},
-          {"s07_waiters_awake_and_asleep", "SIG-01 S-7", publish_against_wait<kLookTwice, 2, 1>},
-          {"wake_one_of_sleepers", "SIG-01 S-20", wake_one<kSleepAtOnce, kSleepAtOnce, false>},
-          {"wake_one_with_one_awake", "SIG-01 S-20", wake_one<kLookTwice, kSleepAtOnce, false>},
-          {"wake_one_with_all_awake", "SIG-01 S-20", wake_one<kLookTwice, kLookTwice, false>},
-          {"wake_one_of_three", "SIG-01 S-20", wake_one<kSleepAtOnce, kSleepAtOnce, true>},
-          {"tell_all", "GEN-05", tell_all},
-          {"s13_close_against_wait", "SIG-04 S-13", close_against_wait<kSleepAtOnce>},
-          {"s13_close_against_waiter_awake", "SIG-04 S-13", close_against_wait<kLookTwice>},
-          {"s09_deadline_against_publish", "GEN-07 S-9", deadline_against_publish<kSleepAtOnce>},
-          {"s09_deadline_of_a_waiter_awake", "GEN-07 S-9", deadline_against_publish<kLookTwice>},
-          {"s14_order_of_ends", "SIG-03 S-10 S-14 S-15", order_of_ends},
-          {"s15_raise_against_sleep", "GEN-07 S-15", raise_against_sleep<kSleepAtOnce>},
-          {"s15_raise_against_waiter_awake", "GEN-07 S-15", raise_against_sleep<kLookTwice>},
-          {"one_interrupt_for_two_waits", "GEN-07", one_interrupt_for_two_waits},
-          {"s08_signal_handler", "GEN-07 S-8", signal_handler, Disturbance::signals},
-      });
+  return program(argc, argv,
+                 {
+                     {"mutex_of_two_threads", "GEN-01", futex_mutex<2, 2>},
+                     {"mutex_of_three_threads", "GEN-01", futex_mutex<3, 2>},
+                     {"mutex_of_two_sleepers", "GEN-01", futex_mutex<2, 2>, Disturbance::idle_yields},
+                     {"mutex_of_three_sleepers", "GEN-01", futex_mutex<3, 1>, Disturbance::idle_yields},
+                     {"mutex_of_three_sleepers_twice", "GEN-01", futex_mutex<3, 2>, Disturbance::idle_yields},
+                     {"s02_publish_against_wait", "SIG-01 S-1 S-2 S-3", publish_against_wait<kSleepAtOnce, 2, 1>},
+                     {"s06_two_publications", "SIG-01 S-6", publish_against_wait<kSleepAtOnce, 1, 2>},
+                     {"s07_waiters_awake_and_asleep", "SIG-01 S-7", publish_against_wait<kLookTwice, 2, 1>},
+                     {"s02_publication_if_observed", "SIG-01 S-2", observed_against_wait<kSleepAtOnce, 1, 2>},
+                     {"s07_publication_if_observed_by_two", "SIG-01 S-2 S-7", observed_against_wait<kLookTwice, 2, 1>},
+                     {"wake_one_of_sleepers", "SIG-01 S-20", wake_one<kSleepAtOnce, kSleepAtOnce, false>},
+                     {"wake_one_with_one_awake", "SIG-01 S-20", wake_one<kLookTwice, kSleepAtOnce, false>},
+                     {"wake_one_with_all_awake", "SIG-01 S-20", wake_one<kLookTwice, kLookTwice, false>},
+                     {"wake_one_of_three", "SIG-01 S-20", wake_one<kSleepAtOnce, kSleepAtOnce, true>},
+                     {"tell_all", "GEN-05", tell_all},
+                     {"s13_close_against_wait", "SIG-04 S-13", close_against_wait<kSleepAtOnce>},
+                     {"s13_close_against_waiter_awake", "SIG-04 S-13", close_against_wait<kLookTwice>},
+                     {"s09_deadline_against_publish", "GEN-07 S-9", deadline_against_publish<kSleepAtOnce>},
+                     {"s09_deadline_of_a_waiter_awake", "GEN-07 S-9", deadline_against_publish<kLookTwice>},
+                     {"s14_order_of_ends", "SIG-03 S-10 S-14 S-15", order_of_ends},
+                     {"s15_raise_against_sleep", "GEN-07 S-15", raise_against_sleep<kSleepAtOnce>},
+                     {"s15_raise_against_waiter_awake", "GEN-07 S-15", raise_against_sleep<kLookTwice>},
+                     {"one_interrupt_for_two_waits", "GEN-07", one_interrupt_for_two_waits},
+                     {"s08_signal_handler", "GEN-07 S-8", signal_handler, Disturbance::signals},
+                 });
 }

@@ -8,6 +8,8 @@ namespace sched {
 
 namespace {
 
+// A signal waits by the default patience: it yields ten times before it sleeps. Those called "asleep" are scenarios in which yielding
+// lets nobody in, so that the way into the sleep itself is explored.
 using nocter::base::Locked;
 using nocter::base::Mutex;
 
@@ -108,7 +110,8 @@ void versions_of_publications(Play& play) {
   play.at_end([=] {
     std::sort(versions->begin(), versions->end());
     for (size_t i = 0; i < versions->size(); i++) {
-      require_equal(static_cast<int64_t>((*versions)[i]), static_cast<int64_t>(i) + 2, "versions without gap or repetition");
+      require_equal(static_cast<int64_t>((*versions)[i]), static_cast<int64_t>(i) + 2,
+                    "versions without gap or repetition");
     }
     world->destroy();
   });
@@ -209,7 +212,8 @@ void interrupt_of_two(Play& play) {
     nocter_interrupt_clear(*interrupt);
     const nocter_wait wait = within(5, *interrupt);
     uint64_t now;
-    require_equal(world->wait(world->version(), &wait, now), NOCTER_TIMEOUT, "a wait with an interrupt that was cleared");
+    require_equal(world->wait(world->version(), &wait, now), NOCTER_TIMEOUT,
+                  "a wait with an interrupt that was cleared");
     world->destroy();
   });
 }
@@ -228,7 +232,8 @@ void close_against_all(Play& play) {
   play.thread("publisher", [=] {
     const uint64_t version = world->publish();
     require(version == 0 || version == 2, "publish");
-    if (version == 0) require_equal(static_cast<int64_t>(world->version()), 1, "a refused publication moved the version");
+    if (version == 0)
+      require_equal(static_cast<int64_t>(world->version()), 1, "a refused publication moved the version");
   });
   play.thread("closer", [=] {
     nocter_signal_close(world->signal);
@@ -315,24 +320,37 @@ void signal_handlers(Play& play) {
 
 int main(int argc, char** argv) {
   using namespace sched;
-  return program(argc, argv,
-                 {
-                     {"s01_s02_publication_in_the_gap", "SIG-01 SIG-02 S-1 S-2 S-3", protocol<1, 1, false>},
-                     {"s06_two_publishers", "SIG-01 S-6", protocol<1, 2, false>},
-                     {"s07_two_waiters", "SIG-01 S-7 S-20", protocol<2, 1, false>},
-                     {"s07_two_waiters_two_publishers", "SIG-01 S-7 S-20", protocol<2, 2, false>},
-                     {"s21_publication_under_a_lock", "SIG-02 S-21", protocol<2, 1, true>},
-                     {"s19_versions_of_publications", "SIG-01 S-19", versions_of_publications},
-                     {"s06_publications_before_the_wait", "SIG-01 S-6", publications_before_the_wait},
-                     {"s09_deadline_against_publish", "SIG-03 GEN-07 S-8 S-9", deadline_against_publish},
-                     {"s10_past_deadline", "SIG-03 S-9 S-10", past_deadline},
-                     {"s14_interrupt_against_publish", "SIG-03 S-14", interrupt_against_publish},
-                     {"s15_interrupt_of_two_waits", "SIG-03 GEN-07 S-15", interrupt_of_two},
-                     {"s13_close_against_all", "SIG-04 S-13", close_against_all},
-                     {"s16_destroy_against_waiters", "SIG-04 S-16", destroy_against_waiters<false>},
-                     {"s16_destroy_against_deadlines", "SIG-03 SIG-04 S-16", destroy_against_waiters<true>},
-                     {"s17_destroy_against_notifier", "SIG-04 S-17", destroy_against_notifier},
-                     {"s17_destroy_against_publication", "SIG-04 S-17", destroy_against_publication},
-                     {"s08_signal_handlers", "SIG-03 GEN-07 S-8", signal_handlers, Disturbance::signals},
-                 });
+  return program(
+      argc, argv,
+      {
+          {"s01_s02_publication_in_the_gap", "SIG-01 SIG-02 S-1 S-2 S-3", protocol<1, 1, false>},
+          {"s01_s02_publication_in_the_gap_asleep", "SIG-01 SIG-02 S-1 S-2 S-3", protocol<1, 1, false>,
+           Disturbance::idle_yields},
+          {"s06_two_publishers", "SIG-01 S-6", protocol<1, 2, false>},
+          {"s07_two_waiters", "SIG-01 S-7 S-20", protocol<2, 1, false>},
+          {"s07_two_waiters_asleep", "SIG-01 S-7 S-20", protocol<2, 1, false>, Disturbance::idle_yields},
+          {"s07_two_waiters_two_publishers", "SIG-01 S-7 S-20", protocol<2, 2, false>},
+          {"s21_publication_under_a_lock", "SIG-02 S-21", protocol<2, 1, true>},
+          {"s19_versions_of_publications", "SIG-01 S-19", versions_of_publications},
+          {"s06_publications_before_the_wait", "SIG-01 S-6", publications_before_the_wait},
+          {"s09_deadline_against_publish", "SIG-03 GEN-07 S-8 S-9", deadline_against_publish},
+          {"s09_deadline_against_publish_asleep", "SIG-03 GEN-07 S-8 S-9", deadline_against_publish,
+           Disturbance::idle_yields},
+          {"s10_past_deadline", "SIG-03 S-9 S-10", past_deadline},
+          {"s14_interrupt_against_publish", "SIG-03 S-14", interrupt_against_publish},
+          {"s14_interrupt_against_publish_asleep", "SIG-03 S-14", interrupt_against_publish, Disturbance::idle_yields},
+          {"s15_interrupt_of_two_waits", "SIG-03 GEN-07 S-15", interrupt_of_two},
+          {"s15_interrupt_of_two_waits_asleep", "SIG-03 GEN-07 S-15", interrupt_of_two, Disturbance::idle_yields},
+          {"s13_close_against_all", "SIG-04 S-13", close_against_all},
+          {"s13_close_against_all_asleep", "SIG-04 S-13", close_against_all, Disturbance::idle_yields},
+          {"s16_destroy_against_waiters", "SIG-04 S-16", destroy_against_waiters<false>},
+          {"s16_destroy_against_waiters_asleep", "SIG-04 S-16", destroy_against_waiters<false>,
+           Disturbance::idle_yields},
+          {"s16_destroy_against_deadlines", "SIG-03 SIG-04 S-16", destroy_against_waiters<true>},
+          {"s17_destroy_against_notifier", "SIG-04 S-17", destroy_against_notifier},
+          {"s17_destroy_against_publication", "SIG-04 S-17", destroy_against_publication},
+          {"s17_destroy_against_publication_asleep", "SIG-04 S-17", destroy_against_publication,
+           Disturbance::idle_yields},
+          {"s08_signal_handlers", "SIG-03 GEN-07 S-8", signal_handlers, Disturbance::signals},
+      });
 }

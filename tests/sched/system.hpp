@@ -105,7 +105,11 @@ class Atomic {
   // Memory that is freed while a schedule is played is filled with this byte.
   void arrive(const char* where) const {
     sched::point(where);
-    if (sizeof(T) >= 4 && value_ == static_cast<T>(0xdddddddddddddddd)) sched::used_freed_memory();
+    if constexpr (sizeof(T) >= 4) {
+      T freed;
+      __builtin_memset(&freed, 0xdd, sizeof freed);
+      if (value_ == freed) sched::used_freed_memory();
+    }
   }
 
   T value_;

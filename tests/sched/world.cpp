@@ -215,9 +215,7 @@ void Blocking::sink(void* user, nocter_job_state was, nocter_owned* value) {
   if (number % 2 == 0) world.ledger.end(*value, number);
 }
 
-void Blocking::shutdown() {
-  require_equal(nocter_blocking_shutdown(service, sink, this), NOCTER_OK, "shutdown");
-}
+void Blocking::shutdown() { require_equal(nocter_blocking_shutdown(service, sink, this), NOCTER_OK, "shutdown"); }
 
 nocter_status Blocking::drained(const nocter_wait* wait) { return nocter_blocking_drained(service, wait); }
 
@@ -262,11 +260,12 @@ void Blocking::destroy() {
 }
 
 void check_sums(const nocter_blocking_counts& c) {
-  require_equal(c.admitted, c.queued + c.running + c.completed + c.abandoned, "BLK-01: admitted is the sum of the four");
+  require_equal(c.admitted, c.queued + c.running + c.completed + c.abandoned,
+                "BLK-01: admitted is the sum of the four");
   require(c.admitted <= c.maximum_jobs, "BLK-01: more jobs than admitted at most");
   require(c.running + c.abandoned <= c.workers, "BLK-02: more jobs run than there are workers");
-  const uint64_t freed = c.taken + c.cancelled_queued + c.cancelled_completed + c.shutdown_queued + c.shutdown_completed +
-                         c.abandoned_retired;
+  const uint64_t freed = c.taken + c.cancelled_queued + c.cancelled_completed + c.shutdown_queued +
+                         c.shutdown_completed + c.abandoned_retired;
   require_equal(c.accepted, freed + c.admitted, "accepted is what was freed and what is there");
   require_equal(c.epoch, freed, "BLK-04: the epoch counts the slots that were freed");
   require(c.abandoned_retired <= c.completed_ok + c.completed_lost, "an abandoned guard ended like any other");
