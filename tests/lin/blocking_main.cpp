@@ -1,5 +1,5 @@
-// BLK-01 to BLK-12 with real threads: every history of the blocking service has an order in which the model gives the same answers,
-// and every value is ended exactly once (GEN-01).
+// BLK-01 to BLK-12 with real threads: every history of the blocking service has an order in which the model gives the
+// same answers, and every value is ended exactly once (GEN-01).
 #include <atomic>
 #include <memory>
 

@@ -1,4 +1,5 @@
-// The blocking service as one thread would see it: written from what it promises (tests/PROMISES.md), not from how it is built.
+// The blocking service as one thread would see it: written from what it promises (tests/PROMISES.md), not from how it
+// is built.
 #pragma once
 
 #include <nocter.h>
@@ -31,7 +32,8 @@ inline const char* name_of(Did did) {
   return kNames[static_cast<int>(did)];
 }
 
-// A call and its answer. Jobs are named by the sequence of their identity; a job whose input is n has the output n + kOutput.
+// A call and its answer. Jobs are named by the sequence of their identity; a job whose input is n has the output n +
+// kOutput.
 inline constexpr int32_t kOutput = 100'000;
 struct Event {
   explicit Event(Did what) : did(what) {}

@@ -1,6 +1,7 @@
-// Whether a history of real threads has a legal order: one in which every operation takes effect at one moment between its start and
-// its end, and in which a sequential model gives the very answers that were heard. The search is that of J. M. Wing and C. Gong,
-// "Testing and Verifying Concurrent Objects", 1993, and remembers which positions led nowhere (G. Lowe, 2017).
+// Whether a history of real threads has a legal order: one in which every operation takes effect at one moment
+// between its start and its end, and in which a sequential model gives the very answers that were heard. The search
+// is that of J. M. Wing and C. Gong, "Testing and Verifying Concurrent Objects", 1993, and remembers which positions
+// led nowhere (G. Lowe, 2017).
 #pragma once
 
 #include <algorithm>
@@ -28,8 +29,8 @@ struct Verdict {
   std::vector<size_t> furthest;  // how far each thread got in the longest order that was legal
 };
 
-// A Model has a State with `bool apply(const Event&)`, true when the event's answer is the one the state gives (the state then moves),
-// and `void key(std::string&) const`, which adds what tells it apart from others.
+// A Model has a State with `bool apply(const Event&)`, true when the event's answer is the one the state gives (the
+// state then moves), and `void key(std::string&) const`, which adds what tells it apart from others.
 template <class State, class Event>
 class Checker {
  public:

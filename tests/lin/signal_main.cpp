@@ -1,4 +1,5 @@
-// SIG-01, SIG-03, SIG-04 with real threads: every history of versions, publications, waits, interrupts and a close has a legal order.
+// SIG-01, SIG-03, SIG-04 with real threads: every history of versions, publications, waits, interrupts and a close
+// has a legal order.
 #include <nocter.h>
 
 #include <memory>
@@ -74,8 +75,9 @@ struct Shared {
   nocter_interrupt* interrupt = nullptr;
 };
 
-// A wait that ended early saw the version unchanged, and read the version that it returns after that: two moments, both between the
-// start and the end of the call. (That an interrupt was raised is left to the explorer: it may be seen before the version or after.)
+// A wait that ended early saw the version unchanged, and read the version that it returns after that: two moments,
+// both between the start and the end of the call. (That an interrupt was raised is left to the explorer: it may be
+// seen before the version or after.)
 void record_wait(std::vector<Operation<Event>>& done, int64_t start, nocter_status status, uint64_t seen,
                  uint64_t now) {
   const int64_t end = stamp();

@@ -5,8 +5,8 @@ namespace sched {
 
 namespace {
 
-// Submits until accepted, by the protocol: on saturation wait for a later epoch, then try again. The last answer; each try
-// makes a new value, ten higher than the last.
+// Submits until accepted, by the protocol: on saturation wait for a later epoch, then try again. The last answer;
+// each try makes a new value, ten higher than the last.
 nocter_status submit_patiently(const std::shared_ptr<Blocking>& world, int& number, nocter_job_id& id) {
   for (;; number += 10) {
     nocter_epoch epoch;

@@ -98,8 +98,8 @@ void hosts_hear_of_shutdown(Play& play) {
   play.at_end([=] { world->settle(); });
 }
 
-// Inside a notifier of the same service: questions are answered, lifecycle calls refused, and drops carried out; the wake of
-// such a drop is one more turn and no recursion.
+// Inside a notifier of the same service: questions are answered, lifecycle calls refused, and drops carried out; the
+// wake of such a drop is one more turn and no recursion.
 void calls_inside(Play& play) {
   struct Inside {
     nocter_running_job* job = nullptr;
@@ -264,7 +264,8 @@ void notifier_of_a_signal(Play& play) {
   });
 }
 
-// Creation while memory is short: it works or says so, and nothing stays behind; the services that exist are not touched.
+// Creation while memory is short: it works or says so, and nothing stays behind; the services that exist are not
+// touched.
 void creation_without_memory(Play& play) {
   auto world = blocking({.maximum_jobs = 1, .workers = 1});
   for (const char* name : {"one", "two"}) {

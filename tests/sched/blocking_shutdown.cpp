@@ -215,7 +215,8 @@ void destroy_against_drained(Play& play) {
   });
 }
 
-// Calls that are on their way out when another thread destroys the service: what they still have to wake and to tell is there.
+// Calls that are on their way out when another thread destroys the service: what they still have to wake and to tell
+// is there.
 enum class Call { take, cancel, submit };
 template <Call call>
 void destroy_against_call(Play& play) {

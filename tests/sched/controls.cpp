@@ -1,5 +1,5 @@
-// Defects planted on purpose. Each is one line away from its sound twin; the explorer has to find the one and to pass the
-// other, else its silence about the real code would mean nothing.
+// Defects planted on purpose. Each is one line away from its sound twin; the explorer has to find the one and to pass
+// the other, else its silence about the real code would mean nothing.
 #include "sched/program.hpp"
 
 #include <memory>

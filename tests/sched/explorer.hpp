@@ -1,9 +1,10 @@
 // The explorer: plays a scenario of a few threads in every order that a strategy asks for.
 //
-// The threads are fibers on one operating-system thread. At each scheduling point the explorer lists what could happen next,
-// a strategy picks one, and the picks are the schedule: written down they are the string that replays it. A timed wait may
-// end at any moment (time then jumps to its deadline), a futex sleeper may wake for no reason, and where a scenario asks
-// for it a signal handler may run: so deadlines, loops around waits and EINTR are explored like everything else.
+// The threads are fibers on one operating-system thread. At each scheduling point the explorer lists what could
+// happen next, a strategy picks one, and the picks are the schedule: written down they are the string that replays
+// it. A timed wait may end at any moment (time then jumps to its deadline), a futex sleeper may wake for no reason,
+// and where a scenario asks for it a signal handler may run: so deadlines, loops around waits and EINTR are explored
+// like everything else.
 #pragma once
 
 #include <cstdint>
@@ -22,7 +23,8 @@ inline constexpr unsigned kLivelock = 20'000;
 
 // ---- Scenarios ------------------------------------------------------------------------------------------------------
 
-// What one scenario adds to be played. Bodies run as fibers; what is checked at the end runs when all bodies have returned.
+// What one scenario adds to be played. Bodies run as fibers; what is checked at the end runs when all bodies have
+// returned.
 class Play {
  public:
   void thread(const char* name, std::function<void()> body) { threads.push_back({name, std::move(body)}); }
@@ -121,8 +123,8 @@ class DepthFirst : public Strategy {
   unsigned bound_, spent_ = 0, drift_ = 0;
 };
 
-// Three ways by turns: a random walk, PCT (after S. Burckhardt et al., "A Randomized Scheduler with Probabilistic Guarantees
-// of Finding Bugs", 2010) with three priority changes, and one thread starved for a while.
+// Three ways by turns: a random walk, PCT (after S. Burckhardt et al., "A Randomized Scheduler with Probabilistic
+// Guarantees of Finding Bugs", 2010) with three priority changes, and one thread starved for a while.
 class Random : public Strategy {
  public:
   explicit Random(uint64_t seed) : state_(seed * 0x9e3779b97f4a7c15u + 1) {}

@@ -1,5 +1,6 @@
-// What a schedule does to memory. Every allocation of C++ is counted, so that what stays behind is seen; and while a schedule
-// is played, what is freed is filled with a pattern and kept, so that a look at it or a write to it is seen as well.
+// What a schedule does to memory. Every allocation of C++ is counted, so that what stays behind is seen; and while a
+// schedule is played, what is freed is filled with a pattern and kept, so that a look at it or a write to it is seen
+// as well.
 #pragma once
 
 #include <cstdint>

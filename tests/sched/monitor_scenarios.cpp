@@ -117,8 +117,8 @@ void observed_against_wait(Play& play) {
   }
 }
 
-// Tokens, given one after the other, each with a wake of one; every waiter takes one. Whoever is woken for one and finds more passes
-// the wake on, and one who is still awake may swallow no wake that a sleeper needed.
+// Tokens, given one after the other, each with a wake of one; every waiter takes one. Whoever is woken for one and
+// finds more passes the wake on, and one who is still awake may swallow no wake that a sleeper needed.
 template <Patience first, Patience second, bool third_taker>
 void wake_one(Play& play) {
   struct State {

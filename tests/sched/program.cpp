@@ -16,7 +16,8 @@ namespace sched {
 
 namespace {
 
-// So many schedules first, always the same: caches of freed handles fill, and the same choices then lead to the same steps.
+// So many schedules first, always the same: caches of freed handles fill, and the same choices then lead to the same
+// steps.
 constexpr unsigned kWarmUp = 150;
 constexpr uint64_t kWarmUpSeed = 20'240'229;
 // What may stay behind after all schedules of a scenario together: growth of the explorer's own tables.

@@ -1,5 +1,6 @@
-// The command line of the sched_* programs. Each brings its scenarios; what they have in common is here: first the net is
-// tested for holes, then every scenario is explored in a process of its own, so that a crash is a result like any other.
+// The command line of the sched_* programs. Each brings its scenarios; what they have in common is here: first the
+// net is tested for holes, then every scenario is explored in a process of its own, so that a crash is a result like
+// any other.
 #pragma once
 
 #include <vector>

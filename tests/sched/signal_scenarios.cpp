@@ -8,8 +8,8 @@ namespace sched {
 
 namespace {
 
-// A signal waits by the default patience: it yields ten times before it sleeps. Those called "asleep" are scenarios in which yielding
-// lets nobody in, so that the way into the sleep itself is explored.
+// A signal waits by the default patience: it yields ten times before it sleeps. Those called "asleep" are scenarios
+// in which yielding lets nobody in, so that the way into the sleep itself is explored.
 using nocter::base::Locked;
 using nocter::base::Mutex;
 

@@ -1,5 +1,5 @@
-// What monitor.hpp stands on in a test build (-DNOCTER_TEST_MONITOR): the names of cpp/nocter/base/system.hpp, each of them
-// a scheduling point of the explorer. Threads are fibers of one operating-system thread, time is virtual.
+// What monitor.hpp stands on in a test build (-DNOCTER_TEST_MONITOR): the names of cpp/nocter/base/system.hpp, each
+// of them a scheduling point of the explorer. Threads are fibers of one operating-system thread, time is virtual.
 #pragma once
 
 #include <sched.h>
@@ -22,8 +22,8 @@ class SchedulerMutex;
 
 namespace sched {
 
-// Whether a fiber of the explorer runs now. Before and after a schedule (while a scenario is set up and judged) nothing is
-// explored: points do nothing there, and a wait that nothing could end is a failure.
+// Whether a fiber of the explorer runs now. Before and after a schedule (while a scenario is set up and judged)
+// nothing is explored: points do nothing there, and a wait that nothing could end is a failure.
 extern bool exploring;
 
 [[noreturn]] void used_freed_memory();
@@ -145,8 +145,8 @@ struct ThreadState {
 };
 inline ThreadState& self() { return sched::thread_state(); }
 
-// One scheduling point before lock and one after unlock, in place of a dozen. Knows its owner, so that locking twice and
-// unlocking another's are failures and not accidents.
+// One scheduling point before lock and one after unlock, in place of a dozen. Knows its owner, so that locking twice
+// and unlocking another's are failures and not accidents.
 class SchedulerMutex {
  public:
   static constexpr int kNobody = -1;

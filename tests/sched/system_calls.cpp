@@ -1,5 +1,5 @@
-// What the eventfd asks of the kernel is a scheduling point too, and may be interrupted. These stand in for the C library's
-// functions of the same name, in the programs of this folder.
+// What the eventfd asks of the kernel is a scheduling point too, and may be interrupted. These stand in for the C
+// library's functions of the same name, in the programs of this folder.
 #include <sys/syscall.h>
 #include <unistd.h>
 

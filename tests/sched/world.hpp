@@ -1,5 +1,5 @@
-// What the scenarios of the blocking service and of the signal share: values that know how often they ended, a service that keeps
-// a tally of every answer it gave, and the reckoning at the end of each schedule.
+// What the scenarios of the blocking service and of the signal share: values that know how often they ended, a
+// service that keeps a tally of every answer it gave, and the reckoning at the end of each schedule.
 #pragma once
 
 #include <nocter.h>
@@ -60,7 +60,8 @@ class OwnInterrupt {
 
 // ---- Notifiers ------------------------------------------------------------------------------------------------------
 
-// Counts its wakes and does what it was given; checks that no lock is held (GEN-05) and that it is dropped exactly once, last.
+// Counts its wakes and does what it was given; checks that no lock is held (GEN-05) and that it is dropped exactly
+// once, last.
 class Bell {
  public:
   nocter_notifier notifier();
@@ -91,8 +92,8 @@ class Blocking {
     nocter_job_id id;
   };
 
-  // Each of these checks what may be checked about its answer alone, and keeps the tally. Numbers name values: a job whose
-  // input is n has the output n + 100.
+  // Each of these checks what may be checked about its answer alone, and keeps the tally. Numbers name values: a job
+  // whose input is n has the output n + 100.
   nocter_status submit(int number, nocter_job_id& id, nocter_epoch& epoch);
   nocter_job_id accepted(int number);
   nocter_status claim(nocter_running_job*& job, const nocter_wait* wait = nullptr);
