@@ -1,13 +1,9 @@
-// What every function of the C boundary needs: the check of a handle, the thread's message, sized structs, and the stop for
-// exceptions. A boundary function checks, converts, makes one call of the core, and says the status.
+// What every function of the C boundary needs: the check of a handle, the thread's message, sized structs. A boundary function checks, converts, makes one call of the core, and says the status.
 #pragma once
-
-#include <cxxabi.h>
 
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
-#include <new>
 
 #include "nocter/base.h"
 #include "nocter/base/handle.hpp"
@@ -36,6 +32,12 @@ inline bool live(const base::Tag& tag, base::Kind kind) {
   return (reinterpret_cast<uintptr_t>(&tag) & (alignof(base::Tag) - 1)) == 0 && tag.armed(kind);
 }
 
+// Every handle begins with its header, and nothing else of it may be looked at before the tag was.
+template <class T>
+const base::Header* header_of(const T* object) {
+  return reinterpret_cast<const base::Header*>(object);
+}
+
 // NOCTER_OK for a live handle of this process. T has a base::Header named header.
 template <class T>
 __attribute__((always_inline)) inline nocter_status check(const T* object, base::Kind kind, const char* function) {
@@ -48,26 +50,13 @@ __attribute__((always_inline)) inline nocter_status check(const T* object, base:
 // The same for calls without a status: NULL is nothing to complain about, and the thread's message is left alone.
 template <class T>
 __attribute__((always_inline)) inline bool usable(const T* object, base::Kind kind, const char* function) {
-  if (object == nullptr) return false;
-  if (!live(object->header.tag, kind)) [[unlikely]] {
+  const base::Header* const header = header_of(object);
+  if (header == nullptr) return false;
+  if (!live(header->tag, kind)) [[unlikely]] {
     if (abort_on_misuse) abort_with(function, "not a live", kind);
     return false;
   }
-  return !object->header.of_parent();
-}
-
-// Exceptions stop here; a forced unwinding must pass, so nothing on this way is noexcept.
-template <class Call>
-nocter_status guarded(const char* function, Call&& call) {
-  try {
-    return call();
-  } catch (abi::__forced_unwind&) {
-    throw;
-  } catch (const std::bad_alloc&) {
-    return fail(NOCTER_E_MEMORY, function, "out of memory");
-  } catch (...) {
-    return fail(NOCTER_E_INTERNAL, function, "an exception stopped at the boundary: a defect of nocter");
-  }
+  return !header->of_parent();
 }
 
 inline base::Owned owned_of(const nocter_owned& value) { return {value.data, value.drop}; }

@@ -3,22 +3,15 @@
 #include <cstdlib>
 #include <new>
 
+#include "nocter/blocking_moves.hpp"
+
 namespace nocter::blocking {
 
 using base::BothLocked;
-using base::Interrupt;
 using base::Locked;
-using base::planted;
 using base::status_of;
 using base::Wait;
 using base::Woken;
-
-namespace {
-
-// A slot that was freed rests behind so many others, so that a guard used after its end still finds a dead tag.
-constexpr uint32_t kRestingJobs = 64;
-
-}  // namespace
 
 // ---- Birth and end --------------------------------------------------------------------------------------------------
 
@@ -55,7 +48,7 @@ Service::Service(const Options& options, Memory memory, uint64_t number)
 }
 
 Service::~Service() {
-  ::operator delete (shared_.jobs, std::align_val_t{alignof(Job)});
+  free_memory({shared_.jobs, shared_.cells});
   for (const base::Notifier* notifier : {&shared_.waiters, &shared_.work_notifier}) {
     if (notifier->drop != nullptr) base::call_foreign(exceptions_, [&] { notifier->drop(notifier->user); });
   }
@@ -80,205 +73,6 @@ void Service::destroy() {
     release();
   }
 }
-
-// ---- Moves ----------------------------------------------------------------------------------------------------------
-
-// Inlined, so that where the caller knows the state and the event the step is known too.
-__attribute__((always_inline)) inline Step Service::move(Job& job, JobState from, JobEvent event, Moves& moves,
-                                                         After& after) {
-  const Step step = blocking::step(from, event);
-  if (!step.allowed()) return step;
-  moves[static_cast<size_t>(from)][static_cast<size_t>(event)]++;
-  switch (from) {
-    case JobState::free:
-      front_.admitted++;
-      break;
-    case JobState::queued:
-      back_.ready.erase(back_.ready.iterator_to(job));
-      break;
-    case JobState::completed:
-      (job.named ? front_.named : front_.completed).erase(front_.completed.iterator_to(job));
-      break;
-    case JobState::running:
-    case JobState::abandoned:
-      if (frees_worker(from, step)) {
-        back_.active.erase(back_.active.iterator_to(job));
-        worker_freed(after);
-      }
-      break;
-  }
-  switch (step.next) {
-    case JobState::free:
-      slot_freed(job, after);
-      break;
-    case JobState::running:
-      back_.busy++;
-      back_.active.push_back(job);
-      break;
-    case JobState::abandoned:
-      job.interrupt.interrupt.raise();
-      break;
-    case JobState::queued:
-    case JobState::completed:
-      break;
-  }
-  job.state.publish(static_cast<uint8_t>(step.next));
-  // Pushed last: whoever takes it finds it whole.
-  if (step.next == JobState::queued) submitted_.push(place_of(job));
-  if (step.next == JobState::completed) ended_.push(place_of(job));
-  if (event != JobEvent::submit && event != JobEvent::claim && event != JobEvent::take &&
-      !(planted("cancel_tells_no_taker") && event == JobEvent::cancel)) {
-    job.ended.advance_open();
-    if (job.ended.asleep()) after.wakes.add(job.ended, true);
-  }
-  after.tell_waiters |= step.tells_waiters;
-  return step;
-}
-
-inline void Service::slot_freed(Job& job, After& after) {
-  front_.admitted--;
-  front_.epoch += planted("epoch_stands_still") ? 0 : 1;
-  front_.unused.push_back(job);
-  front_.resting++;
-  front_.capacity.tell_all(after.wakes);
-  if (is_drained()) front_.drained.tell_all(after.wakes);
-}
-
-inline void Service::worker_freed(After& after) {
-  back_.busy -= planted("worker_stays_busy") ? 0 : 1;
-  // A submit that comes at this moment tells by itself.
-  if (!back_.ready.empty() || !submitted_.empty()) tell_work(after);
-}
-
-// There may be something to claim: one more claimer must look, unless one is awake and about to.
-inline void Service::tell_work(After& after) {
-  const uint32_t waiting = work_.waiting.load();
-  if (waiting != 0 && waiting > work_.called.load() && work_.looking.load() == 0) {
-    work_.called.fetch_add(1);
-    work_.count.advance_open();
-    after.wakes.add(work_.count, false);
-  }
-  if (work_.claim_missed.load() != 0) after.tell_work |= work_.claim_missed.exchange(0) != 0;
-}
-
-inline Job* Service::unused_job() {
-  if (front_.carved < shared_.maximum_jobs && front_.resting <= kRestingJobs) {
-    return new (&shared_.jobs[front_.carved++]) Job(*this);
-  }
-  Job& job = front_.unused.front();
-  front_.unused.pop_front();
-  front_.resting--;
-  return &job;
-}
-
-inline Job* Service::ready_job() {
-  return back_.ready.empty() || back_.busy >= shared_.workers ? nullptr : &back_.ready.front();
-}
-
-inline void Service::take_submitted() const {
-  submitted_.take(
-      SIZE_MAX, [this](uint32_t place) { __builtin_prefetch(&shared_.jobs[place].value, 1); },
-      [this](uint32_t place) { back_.ready.push_back(shared_.jobs[place]); });
-}
-
-void Service::take_ended() const {
-  take_ended(SIZE_MAX, [this](Job& job) {
-    job.at_front = true;
-    job.named = false;
-    front_.completed.push_back(job);
-  });
-}
-
-// A job has ended once it was pushed: until the front has got it, it still runs.
-JobState Service::state_at_front(const Job& job) const {
-  const JobState state = job.state_now();
-  if (state != JobState::completed || job.at_front) return state;
-  take_ended();
-  return job.at_front ? JobState::completed : JobState::running;
-}
-
-inline void Service::hand_to_worker(Job& job, After& after) {
-  move(job, JobState::queued, JobEvent::claim, back_.moves, after);
-  if (job.interrupt.interrupt.raised() && !planted("interrupt_outlives_its_job")) job.interrupt.interrupt.clear();
-  job.running_since = base::coarse_now_ns();
-  job.running().tag.arm(base::Kind::running_job);
-  // Whoever was woken for this job may have found another one: pass the wake on.
-  if (work_.waiting.glance() != 0 && ready_job() != nullptr) tell_work(after);
-}
-
-Status Service::find(Identity id, Job*& job) const {
-  if (id.service == 0 && id.sequence == 0) return Status::unknown;
-  if (id.service_number() != shared_.number && !planted("foreign_is_ours")) return Status::foreign;
-  if (id.place() >= front_.carved) return Status::unknown;
-  job = &shared_.jobs[id.place()];
-  return (job->sequence == id.sequence || planted("stale_is_live")) && job->state_now() != JobState::free
-             ? Status::ok
-             : Status::unknown;
-}
-
-// Releases the lock or locks, then wakes, then tells. As soon as they are released another thread may see what was done here, and
-// destroy the service because of it: whoever has something left to do holds it meanwhile.
-template <class Lock>
-inline void Service::finish(Lock& lock, After& after, Reference& staying) {
-  const bool waiters = after.tell_waiters && shared_.waiters.wake != nullptr;
-  const bool work = after.tell_work && shared_.work_notifier.wake != nullptr;
-  if (!waiters && !work && after.wakes.empty()) {
-    lock.unlock();
-    return;
-  }
-  staying.hold();
-  lock.unlock();
-  after.wakes.send();
-  bool destroyed = false;
-  if (waiters) destroyed |= base::tell(this, shared_.waiters, exceptions_);
-  if (work) destroyed |= base::tell(this, shared_.work_notifier, exceptions_);
-  if (destroyed) release();
-}
-
-// Ends a value that was counted in ending: drained waits for it.
-void Service::end_counted(Owned value) {
-  struct Ended {
-    Service& service;
-    ~Ended() noexcept(false) {
-      Reference staying(service, Reference::later);
-      After after;
-      Locked lock(service.front_.mutex);
-      service.front_.ending--;
-      if (service.is_drained()) {
-        service.front_.drained.tell_all(after.wakes);
-        after.tell_waiters = true;
-      }
-      service.finish(lock, after, staying);
-    }
-  } ended{*this};
-  value.end(exceptions_);
-}
-
-bool Service::runs_job_here() const { return base::self().serving == this && base::self().lent != nullptr; }
-
-namespace {
-
-// A thread of ours that holds a worker slot and waits for something that needs one.
-class WaitingWorker {
- public:
-  WaitingWorker(base::Atomic<uint32_t>& count, bool counts) : count_(count), counts_(counts) {
-    if (counts_) before_ = count_.fetch_add(1);
-  }
-  ~WaitingWorker() {
-    if (counts_) count_.fetch_sub(1);
-  }
-  WaitingWorker(const WaitingWorker&) = delete;
-  WaitingWorker& operator=(const WaitingWorker&) = delete;
-  // Whether all others wait likewise, so that nobody is left to end the wait.
-  bool is_last_of(uint32_t workers) const { return counts_ && before_ + 1 >= workers; }
-
- private:
-  base::Atomic<uint32_t>& count_;
-  const bool counts_;
-  uint32_t before_ = 0;
-};
-
-}  // namespace
 
 // ---- Calls ----------------------------------------------------------------------------------------------------------
 
@@ -305,62 +99,6 @@ Status Service::submit(Owned& input, Identity& id, Epoch& epoch) {
   if (!planted("submit_wakes_nobody")) tell_work(after);
   finish(lock, after, staying);
   return Status::ok;
-}
-
-// Waits for something to claim, unlocked: awake for a while, then asleep.
-Woken Service::wait_for_work(Locked& lock, const Wait& wait) {
-  if (shared_.patience.spins + shared_.patience.yields != 0) {
-    work_.looking.fetch_add(1);
-    lock.unlock();
-    work_.alertness.stay_awake(shared_.patience, [&] {
-      return !submitted_.empty() || (wait.interrupt != nullptr && wait.interrupt->raised());
-    });
-    lock.lock();
-    work_.looking.fetch_sub(1);
-    if (!submitted_.empty()) return Woken::changed;
-  }
-  // Counted first, then looked once more: a submit pushes first, then looks at the count.
-  work_.waiting.fetch_add(1);
-  const uint64_t seen = work_.count.version();
-  Woken why = Woken::changed;
-  if ((submitted_.empty() && ready_job() == nullptr && !shared_.closed) || planted("no_second_look")) {
-    lock.unlock();
-    const int64_t asleep_since = base::now_ns();
-    why = work_.count.wait(seen, wait, base::Patience{0, 0});
-    work_.alertness.slept(base::now_ns() - asleep_since);
-    lock.lock();
-  }
-  // Under the lock. Whichever of the waiting comes, it looks for what one of them was called for.
-  work_.waiting.fetch_sub(1);
-  if (work_.called.load() != 0) work_.called.fetch_sub(1);
-  return why;
-}
-
-Status Service::claim(const Wait* wait, Job*& out) {
-  Reference staying(*this, Reference::later);
-  After after;
-  Locked lock(back_.mutex);
-  for (Woken why = Woken::changed;;) {
-    take_submitted();
-    if (Job* job = ready_job(); job != nullptr) {
-      hand_to_worker(*job, after);
-      references_.fetch_add(1);
-      out = job;
-      finish(lock, after, staying);
-      return Status::ok;
-    }
-    if (shared_.closed) return Status::closed;
-    if (wait == nullptr || why != Woken::changed) {
-      // As in wait_for_work: said first, then looked once more.
-      work_.claim_missed.store(1);
-      if (!submitted_.empty() && back_.busy < shared_.workers) continue;
-      return wait == nullptr ? Status::empty : status_of(why);
-    }
-    const WaitingWorker here(work_.waiting_workers, runs_job_here());
-    if (here.is_last_of(shared_.workers)) return Status::would_deadlock;
-    staying.hold();
-    why = wait_for_work(lock, *wait);
-  }
 }
 
 Status Service::take(Identity id, const Wait* wait, Owned& output) {
@@ -544,7 +282,7 @@ Counts Service::count() const {
   using S = JobState;
   using E = JobEvent;
   BothLocked lock(back_.mutex, front_.mutex);
-  take_submitted();
+  if (!shared_.closed) take_submitted();
   Counts c{};
   c.accepting = !shared_.closed;
   c.admitted = front_.admitted;
@@ -574,87 +312,23 @@ Counts Service::count() const {
   return c;
 }
 
-// ---- Guards ---------------------------------------------------------------------------------------------------------
-
-void Service::end_guard(Job& job, JobEvent event, Owned& output, Job** next, const Interrupt* stop) {
-  if (next != nullptr) *next = nullptr;
-  Reference staying(*this, Reference::guards);
-  After after;
-  Locked lock(back_.mutex);
-  if (job.state_now() == JobState::abandoned) {
-    lock.unlock();
-    retire_abandoned(job, event, output);
-    return;
-  }
-  job.lost = event == JobEvent::lose;
-  job.value = output.release();
-  move(job, JobState::running, event, back_.moves, after);
-  if (next != nullptr && !stop->raised()) {
-    take_submitted();
-    *next = ready_job();
-    if (*next != nullptr) hand_to_worker(**next, after);
-  }
-  finish(lock, after, staying);
-}
-
-void Service::retire_abandoned(Job& job, JobEvent event, Owned& output) {
-  Reference staying(*this, Reference::guards);
-  After after;
-  BothLocked lock(back_.mutex, front_.mutex);
-  const Owned unwanted = output.release();
-  if (unwanted.ends_itself()) front_.ending++;
-  move(job, JobState::abandoned, event, front_.moves, after);
-  finish(lock, after, staying);
-  if (planted("abandoned_output_leaks")) return;
-  if (unwanted.ends_itself()) end_counted(unwanted);
-}
-
-// A job that one of our own threads lent to its function is held by that thread's workers, and has no reference of its own.
-Service::Reference::Held Service::held_by_guard(Job& job) {
-  return base::self().lent == &job.completion() ? Reference::guards : Reference::already;
-}
-
-void Service::complete(Job& job, Owned& output) {
-  Reference guard(job.service, held_by_guard(job));
-  job.service.end_guard(job, JobEvent::complete, output, nullptr, nullptr);
-}
-
-void Service::lose(Job& job) {
-  Reference guard(job.service, held_by_guard(job));
-  Owned none;
-  job.service.end_guard(job, JobEvent::lose, none, nullptr, nullptr);
-}
-
-void Service::drop_unbegun(Job& job) {
-  struct Lost {
-    Job& job;
-    ~Lost() noexcept(false) { lose(job); }
-  } lost{job};
-  Owned input = job.value.release();
-  input.end(job.service.exceptions_);
-}
-
-Job* Service::claim_for_worker(Interrupt& stop) {
-  const Wait until_stopped{base::kForever, &stop, false};
-  Reference staying(*this, Reference::guards);  // the workers hold the service
-  After after;
-  Locked lock(back_.mutex);
-  for (;;) {
-    take_submitted();
-    Job* const job = ready_job();
-    if (stop.raised()) {
-      // It may have been this thread that was woken for a job it does not take any more.
-      if (job != nullptr) tell_work(after);
-      return nullptr;
+// Ends a value that was counted in ending: drained waits for it.
+void Service::end_counted(Owned value) {
+  struct Ended {
+    Service& service;
+    ~Ended() noexcept(false) {
+      Reference staying(service, Reference::later);
+      After after;
+      Locked lock(service.front_.mutex);
+      service.front_.ending--;
+      if (service.is_drained()) {
+        service.front_.drained.tell_all(after.wakes);
+        after.tell_waiters = true;
+      }
+      service.finish(lock, after, staying);
     }
-    if (job != nullptr) {
-      hand_to_worker(*job, after);
-      finish(lock, after, staying);
-      return job;
-    }
-    if (shared_.closed) return nullptr;
-    wait_for_work(lock, until_stopped);
-  }
+  } ended{*this};
+  value.end(exceptions_);
 }
 
 }  // namespace nocter::blocking

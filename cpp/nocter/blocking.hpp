@@ -241,7 +241,7 @@ class Service {
   // Who waits for a job to claim. A claimer counts itself, then looks once more, then sleeps; a submit pushes, then looks at the counts.
   struct Work {
     alignas(64) base::Atomic<uint32_t> waiting;
-    base::Atomic<uint32_t> called;       // of the waiting, how many were woken and have not come yet
+    base::Atomic<uint8_t> called;        // one of the waiting was woken and none has come yet
     base::Atomic<uint8_t> claim_missed;  // a claim found nothing since the work notifier was told last
     base::EventCount count;
     // Moves whenever a claimer runs dry, so away from what every submit reads.
@@ -284,6 +284,7 @@ template <class Each>
 size_t Service::completed(size_t capacity, Each&& each) {
   base::Locked lock(front_.mutex);
   size_t count = 0;
+  if (front_.carved == 0) return count;  // no job yet, or none any more
   const auto name = [&](Job& job) {
     job.named = true;
     front_.named.push_back(job);

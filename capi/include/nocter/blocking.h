@@ -81,7 +81,7 @@ typedef struct nocter_blocking_options {
 #ifndef NOCTER_BINDINGS
 /** The same as nocter_blocking_options_init(): 64 jobs, 2 workers, nobody told. */
 #define NOCTER_BLOCKING_OPTIONS_INIT \
-  {sizeof(nocter_blocking_options), 64, 2, 0, {NULL, NULL, NULL}, {NULL, NULL, NULL}, 0, 0}
+  { sizeof(nocter_blocking_options), 64, 2, 0, {NULL, NULL, NULL}, {NULL, NULL, NULL}, 0, 0 }
 #endif
 
 /**
@@ -300,9 +300,8 @@ NOCTER_API NOCTER_NODISCARD nocter_status nocter_blocking_epoch(const nocter_blo
  * @par Threads any thread; may wait.
  * @since 0.1
  */
-NOCTER_API NOCTER_NODISCARD nocter_status nocter_blocking_wait_epoch(nocter_blocking *blocking,
-                                                                     nocter_epoch later_than, const nocter_wait *wait,
-                                                                     nocter_epoch *out);
+NOCTER_API NOCTER_NODISCARD nocter_status nocter_blocking_wait_epoch(nocter_blocking *blocking, nocter_epoch later_than,
+                                                                     const nocter_wait *wait, nocter_epoch *out);
 
 /** Where shutdown hands values to: what the sink leaves in *value is dropped by the service after it returns. */
 typedef void (*nocter_blocking_sink)(void *user, nocter_job_state was, nocter_owned *value);
@@ -320,8 +319,8 @@ typedef void (*nocter_blocking_sink)(void *user, nocter_job_state was, nocter_ow
  * @par Threads any thread.
  * @since 0.1
  */
-NOCTER_API NOCTER_NODISCARD nocter_status nocter_blocking_shutdown(nocter_blocking *blocking,
-                                                                   nocter_blocking_sink sink, void *user);
+NOCTER_API NOCTER_NODISCARD nocter_status nocter_blocking_shutdown(nocter_blocking *blocking, nocter_blocking_sink sink,
+                                                                   void *user);
 
 /**
  * @brief Waits until a service that was shut down has no job left and runs no drop function of a payload.
@@ -395,7 +394,7 @@ typedef struct nocter_blocking_counts {
 #ifndef NOCTER_BINDINGS
 /** Ready to be passed to nocter_blocking_count(). */
 #define NOCTER_BLOCKING_COUNTS_INIT \
-  {sizeof(nocter_blocking_counts), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0}
+  { sizeof(nocter_blocking_counts), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0 }
 #endif
 
 /**

@@ -35,7 +35,8 @@ typedef struct nocter_workers_options {
 
 #ifndef NOCTER_BINDINGS
 /** The same as nocter_workers_options_init(). */
-#define NOCTER_WORKERS_OPTIONS_INIT {sizeof(nocter_workers_options), 0, 0, NULL, NULL, NULL, NULL}
+#define NOCTER_WORKERS_OPTIONS_INIT \
+  { sizeof(nocter_workers_options), 0, 0, NULL, NULL, NULL, NULL }
 #endif
 
 /**
