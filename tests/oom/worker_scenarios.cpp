@@ -41,7 +41,7 @@ Scenarios worker_scenarios() {
       {"serve", an_empty_service, serve, NOCTER_OK},
       {"serve_when_full", a_full_service, serve, NOCTER_OK},
       {"serve_with_options", an_empty_service, serve_with_options, NOCTER_OK},
-      // One more thread each time, and the C library keeps something of each.
+      // One more thread each time, of which the C library keeps something where no sanitizer has taken its place.
       {"serve_beside_many", many_workers, serve, NOCTER_OK, 2},
       // The C library keeps no stacks of this size, so each thread asks for memory again.
       {"serve_with_large_stacks", an_empty_service,

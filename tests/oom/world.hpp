@@ -115,7 +115,7 @@ struct Scenario {
   nocter_status (*call)(World& world);
   // What it says when nothing fails.
   nocter_status expected;
-  // Blocks that the library keeps from each time for the next one.
+  // At most so many blocks, and at least one when there are any, are kept from each time for the next one.
   int64_t kept = 0;
 };
 
