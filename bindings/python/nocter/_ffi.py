@@ -112,38 +112,25 @@
 #   uint32_t wait_yields;
 # } nocter_blocking_options;
 # void nocter_blocking_options_init(nocter_blocking_options *options, size_t size);
-# nocter_status nocter_blocking_create(const nocter_blocking_options *options,
-#                                                                  nocter_blocking **out);
-# nocter_status nocter_blocking_submit(nocter_blocking *blocking, nocter_owned *input,
-#                                                                  nocter_job_id *out_id, nocter_epoch *out_epoch);
-# nocter_status nocter_blocking_claim(nocter_blocking *blocking, const nocter_wait *wait,
-#                                                                 nocter_running_job **out);
+# nocter_status nocter_blocking_create(const nocter_blocking_options *options, nocter_blocking **out);
+# nocter_status nocter_blocking_submit(nocter_blocking *blocking, nocter_owned *input, nocter_job_id *out_id, nocter_epoch *out_epoch);
+# nocter_status nocter_blocking_claim(nocter_blocking *blocking, const nocter_wait *wait, nocter_running_job **out);
 # nocter_job_id nocter_running_job_id(const nocter_running_job *job);
-# nocter_status nocter_running_job_begin(nocter_running_job *job, nocter_owned *out_input,
-#                                                                    nocter_completion **out);
+# nocter_status nocter_running_job_begin(nocter_running_job *job, nocter_owned *out_input, nocter_completion **out);
 # void nocter_running_job_drop(nocter_running_job *job);
 # nocter_job_id nocter_completion_id(const nocter_completion *completion);
 # _Bool nocter_completion_abandoned(const nocter_completion *completion);
 # nocter_interrupt *nocter_completion_interrupt(nocter_completion *completion);
-# nocter_status nocter_completion_complete(nocter_completion *completion,
-#                                                                      nocter_owned *output);
+# nocter_status nocter_completion_complete(nocter_completion *completion, nocter_owned *output);
 # void nocter_completion_drop(nocter_completion *completion);
-# nocter_status nocter_blocking_take(nocter_blocking *blocking, nocter_job_id id,
-#                                                                const nocter_wait *wait, nocter_owned *out_output);
-# nocter_status nocter_blocking_query(const nocter_blocking *blocking, nocter_job_id id,
-#                                                                 nocter_job_state *out);
-# nocter_status nocter_blocking_completed(nocter_blocking *blocking, nocter_job_id *out_ids,
-#                                                                     size_t capacity, size_t *out_count);
-# nocter_status nocter_blocking_cancel(nocter_blocking *blocking, nocter_job_id id,
-#                                                                  nocter_job_state *out_was,
-#                                                                  nocter_owned *out_reclaimed);
+# nocter_status nocter_blocking_take(nocter_blocking *blocking, nocter_job_id id, const nocter_wait *wait, nocter_owned *out_output);
+# nocter_status nocter_blocking_query(const nocter_blocking *blocking, nocter_job_id id, nocter_job_state *out);
+# nocter_status nocter_blocking_completed(nocter_blocking *blocking, nocter_job_id *out_ids, size_t capacity, size_t *out_count);
+# nocter_status nocter_blocking_cancel(nocter_blocking *blocking, nocter_job_id id, nocter_job_state *out_was, nocter_owned *out_reclaimed);
 # nocter_status nocter_blocking_epoch(const nocter_blocking *blocking, nocter_epoch *out);
-# nocter_status nocter_blocking_wait_epoch(nocter_blocking *blocking,
-#                                                                      nocter_epoch later_than, const nocter_wait *wait,
-#                                                                      nocter_epoch *out);
+# nocter_status nocter_blocking_wait_epoch(nocter_blocking *blocking, nocter_epoch later_than, const nocter_wait *wait, nocter_epoch *out);
 # typedef void (*nocter_blocking_sink)(void *user, nocter_job_state was, nocter_owned *value);
-# nocter_status nocter_blocking_shutdown(nocter_blocking *blocking,
-#                                                                    nocter_blocking_sink sink, void *user);
+# nocter_status nocter_blocking_shutdown(nocter_blocking *blocking, nocter_blocking_sink sink, void *user);
 # nocter_status nocter_blocking_drained(nocter_blocking *blocking, const nocter_wait *wait);
 # typedef struct nocter_blocking_counts {
 #   uint32_t size;
@@ -172,20 +159,15 @@
 #   int64_t longest_running_ns;
 # } nocter_blocking_counts;
 # void nocter_blocking_counts_init(nocter_blocking_counts *counts, size_t size);
-# nocter_status nocter_blocking_count(const nocter_blocking *blocking,
-#                                                                 nocter_blocking_counts *out);
+# nocter_status nocter_blocking_count(const nocter_blocking *blocking, nocter_blocking_counts *out);
 # void nocter_blocking_destroy(nocter_blocking *blocking);
-# typedef void (*nocter_blocking_fn)(void *user, nocter_owned *input, nocter_owned *output,
-#                                    nocter_completion *completion);
-# nocter_status nocter_blocking_serve(nocter_blocking *blocking, nocter_blocking_fn run,
-#                                                                 void *user, const nocter_workers_options *options,
-#                                                                 nocter_workers **out);
+# typedef void (*nocter_blocking_fn)(void *user, nocter_owned *input, nocter_owned *output, nocter_completion *completion);
+# nocter_status nocter_blocking_serve(nocter_blocking *blocking, nocter_blocking_fn run, void *user, const nocter_workers_options *options, nocter_workers **out);
 # typedef struct nocter_signal nocter_signal;
 # nocter_status nocter_signal_create(nocter_signal **out);
 # uint64_t nocter_signal_version(const nocter_signal *signal);
 # nocter_status nocter_signal_publish(nocter_signal *signal, uint64_t *out_version);
-# nocter_status nocter_signal_wait(nocter_signal *signal, uint64_t seen,
-#                                                              const nocter_wait *wait, uint64_t *out_version);
+# nocter_status nocter_signal_wait(nocter_signal *signal, uint64_t seen, const nocter_wait *wait, uint64_t *out_version);
 # void nocter_signal_close(nocter_signal *signal);
 # void nocter_signal_destroy(nocter_signal *signal);
 # nocter_notifier nocter_signal_notifier(nocter_signal *signal);
