@@ -68,8 +68,8 @@ Attempt attempt_without_leak(const Scenario& scenario, uint64_t nth, faults::How
 
 constexpr std::array kWays = {faults::How::once, faults::How::from_then_on};
 
-// Until an allocation is reached that is not made: so the last attempt is one of a call that asks for nothing any more, and every
-// call is made without memory at least once.
+// Until an allocation is reached that is not made: so the last attempt is one of a call that asks for nothing any more,
+// and every call is made without memory at least once.
 void run(const Scenario& scenario) {
   // Fill what the C library keeps for the next thread, and nocter for the next handle.
   for (int i = 0; i < 2; i++) attempt(scenario, faults::kNone, faults::How::once);

@@ -112,7 +112,8 @@ NOCTER_REPLACES int pthread_create(pthread_t* thread, const pthread_attr_t* attr
 }
 
 #if NOCTER_SANITIZED
-// A sanitizer brings operators of its own that do not come by malloc. The ones of the C++ library do, and are left alone.
+// A sanitizer brings operators of its own that do not come by malloc. The ones of the C++ library do, and are left
+// alone.
 #define NOCTER_OPERATOR __attribute__((visibility("default")))
 
 namespace {

@@ -1,5 +1,5 @@
-// Makes the machine fail on demand: allocations and thread creations of one thread, descriptors of the process. The program
-// that links faults.cpp has these functions in place of the C library's own, for every library it loads.
+// Makes the machine fail on demand: allocations and thread creations of one thread, descriptors of the process. The
+// program that links faults.cpp has these functions in place of the C library's own, for every library it loads.
 #pragma once
 
 #include <cstdint>
@@ -18,8 +18,8 @@ constexpr uint64_t kNone = UINT64_MAX;
 
 enum class How { once, from_then_on };
 
-// While it lives, the calling thread's allocations fail: the nth, or the nth and all after it. Other threads are left alone.
-// One at a time on a thread.
+// While it lives, the calling thread's allocations fail: the nth, or the nth and all after it. Other threads are left
+// alone. One at a time on a thread.
 class Allocations {
  public:
   Allocations(uint64_t nth, How how);

@@ -35,8 +35,8 @@ struct World {
   nocter_owned value = {};
   uint64_t version = 0;
 
-  // So many live handles of one kind that the next one needs memory that the library does not have yet. What handles have ended
-  // in is kept, so there is one more of them each time.
+  // So many live handles of one kind that the next one needs memory that the library does not have yet. What handles
+  // have ended in is kept, so there is one more of them each time.
   std::vector<nocter_blocking*> many_services;
   std::vector<nocter_signal*> many_signals;
   std::vector<nocter_interrupt*> many_interrupts;
@@ -128,7 +128,7 @@ Scenarios worker_scenarios();
 // For calls that return no status.
 constexpr nocter_status as_status(bool held) { return held ? NOCTER_OK : NOCTER_E_INTERNAL; }
 
-// ---- States ---------------------------------------------------------------------------------------------------------------
+// ---- States ---------------------------------------------------------------------------------------------------------
 
 void nothing(World& world);
 void an_empty_service(World& world);  // two jobs, one worker slot

@@ -1,5 +1,5 @@
-// Counts the system calls of a piece of code exactly, without a tracer: a seccomp filter in a child process turns each into
-// a signal.
+// Counts the system calls of a piece of code exactly, without a tracer: a seccomp filter in a child process turns each
+// into a signal.
 #pragma once
 
 #include <cstdint>
@@ -15,8 +15,8 @@ struct SystemCalls {
   int32_t first = -1;
 };
 
-// Both run in a child process: `prepare` freely, `measured` under the filter. A counted call is not carried out and says
-// ENOSYS.
+// Both run in a child process: `prepare` freely, `measured` under the filter. A counted call is not carried out and
+// says ENOSYS.
 SystemCalls system_calls_of(const std::function<void()>& prepare, const std::function<void()>& measured);
 
 }  // namespace zero

@@ -1,5 +1,5 @@
-// GEN-08: the local services allocate all they need at creation. SIG-06: a publication that nobody waits for makes no system
-// call. The counts are exact: zero means zero.
+// GEN-08: the local services allocate all they need at creation. SIG-06: a publication that nobody waits for makes no
+// system call. The counts are exact: zero means zero.
 #define BOOST_TEST_MODULE zero
 #include <nocter.h>
 #include <sys/syscall.h>
@@ -72,7 +72,7 @@ void check_steady(uint64_t rounds, Work work) {
   if (!kSanitized) BOOST_CHECK_LE(std::abs(after.resident - before.resident), 1 << 20);
 }
 
-// ---- One turn through every transition ------------------------------------------------------------------------------------
+// ---- One turn through every transition ------------------------------------------------------------------------------
 
 // Tokens are values without memory: what is counted is nocter's.
 nocter_job_id hand_in(nocter_blocking* service, uint64_t value) {
@@ -163,7 +163,7 @@ void signal_turn(nocter_signal* signal, nocter_eventfd* eventfd, nocter_interrup
   nocter_eventfd_clear(eventfd);
 }
 
-// ---- A service with workers -------------------------------------------------------------------------------------------------
+// ---- A service with workers -----------------------------------------------------------------------------------------
 
 void pass_on(void*, nocter_owned* input, nocter_owned* output, nocter_completion*) {
   *output = *input;

@@ -1,5 +1,5 @@
-// nocter in benchmark A, over the C interface: two workers of the library's own, and one loop thread that submits, waits on a
-// signal, asks which jobs ended, and takes them.
+// nocter in benchmark A, over the C interface: two workers of the library's own, and one loop thread that submits,
+// waits on a signal, asks which jobs ended, and takes them.
 #include <nocter.h>
 
 #include "../peers/a/roundtrip.hpp"
