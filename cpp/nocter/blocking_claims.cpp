@@ -24,8 +24,10 @@ Woken Service::wait_for_work(Locked& lock, const Wait& wait) {
   }
   // Counted first, then looked once more: a submit pushes first, then looks at the count.
   work_.waiting.fetch_add(1);
-  work_.called.store(0);  // a call that came too late for whoever waited before must not stand for a call of this one
   const uint64_t seen = work_.count.version();
+  // A call that came too late for whoever waited before must not stand for a call of this one. After the version was read: a call that
+  // comes later still moves it.
+  work_.called.store(0);
   Woken why = Woken::changed;
   if ((submitted_.empty() && ready_job() == nullptr && !shared_.closed) || planted("no_second_look")) {
     lock.unlock();
