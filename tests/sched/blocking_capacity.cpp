@@ -120,7 +120,7 @@ void epoch_against_deadline(Play& play) {
   const nocter_job_id first = world->accepted(1);
   play.thread("submitter", [=] {
     nocter_epoch epoch = world->epoch();
-    const nocter_wait wait = within(1000);
+    const nocter_wait wait = within(1'000'000'000);
     const nocter_status heard = world->wait_epoch(epoch, &wait);
     require(heard == NOCTER_OK || heard == NOCTER_TIMEOUT, "wait_epoch");
     if (heard == NOCTER_TIMEOUT) require(nocter_now_ns() >= wait.deadline_ns, "timed out before its deadline");

@@ -137,7 +137,7 @@ void drained_against_deadline(Play& play) {
   const auto begun = world->claimed_and_begun();
   world->shutdown();
   play.thread("waiter", [=] {
-    const nocter_wait wait = within(1000, *interrupt);
+    const nocter_wait wait = within(1'000'000'000, *interrupt);
     const nocter_status heard = world->drained(&wait);
     require(heard == NOCTER_OK || heard == NOCTER_TIMEOUT || heard == NOCTER_INTERRUPTED, "drained");
     if (heard == NOCTER_TIMEOUT) require(nocter_now_ns() >= wait.deadline_ns, "timed out before its deadline");

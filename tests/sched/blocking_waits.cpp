@@ -55,7 +55,7 @@ void claimer_gives_up(Play& play) {
   auto world = blocking({.maximum_jobs = 2, .workers = 2, .stays_awake = stays_awake});
   auto interrupt = std::make_shared<OwnInterrupt>();
   play.thread("impatient worker", [=] {
-    const nocter_wait wait = interrupted ? forever(*interrupt) : within(1000);
+    const nocter_wait wait = interrupted ? forever(*interrupt) : within(1'000'000'000);
     const nocter_status heard = world->work_once(&wait);
     if (heard == NOCTER_TIMEOUT) require(nocter_now_ns() >= wait.deadline_ns, "timed out before its deadline");
     if (heard == NOCTER_INTERRUPTED) require(nocter_interrupt_raised(*interrupt), "interrupted by nobody");
@@ -100,7 +100,7 @@ void take_against_deadline(Play& play) {
   auto heard = std::make_shared<nocter_status>();
   const nocter_job_id id = world->accepted(1);
   play.thread("waiter", [=] {
-    const nocter_wait wait = within(1000);
+    const nocter_wait wait = within(1'000'000'000);
     *heard = world->take(id, 1, &wait);
     require(*heard == NOCTER_OK || *heard == NOCTER_TIMEOUT, "take");
     if (*heard == NOCTER_TIMEOUT) require(nocter_now_ns() >= wait.deadline_ns, "timed out before its deadline");
@@ -118,7 +118,7 @@ void take_against_interrupt(Play& play) {
   auto heard = std::make_shared<nocter_status>();
   const nocter_job_id id = world->accepted(1);
   play.thread("waiter", [=] {
-    const nocter_wait wait = within(1000, *interrupt);
+    const nocter_wait wait = within(1'000'000'000, *interrupt);
     *heard = world->take(id, 1, &wait);
     if (*heard == NOCTER_INTERRUPTED) require(nocter_interrupt_raised(*interrupt), "interrupted by nobody");
     require(*heard == NOCTER_OK || *heard == NOCTER_INTERRUPTED || *heard == NOCTER_TIMEOUT, "take");

@@ -217,7 +217,7 @@ void deadline_against_publish(Play& play) {
   auto count = std::make_shared<EventCount>();
   play.thread("waiter", [=] {
     const uint64_t seen = count->version();
-    const Wait wait = {now_ns() + 1000, nullptr, false};
+    const Wait wait = {now_ns() + 1'000'000'000, nullptr, false};
     const Woken woken = count->wait(seen, wait, patience);
     if (woken == Woken::timed_out) require(now_ns() >= wait.deadline_ns, "timed out before its deadline");
     if (woken == Woken::changed) require(count->version() != seen, "said changed, and it is not");

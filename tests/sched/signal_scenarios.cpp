@@ -146,7 +146,7 @@ void deadline_against_publish(Play& play) {
   auto world = signalled();
   play.thread("waiter", [=] {
     const uint64_t seen = world->version();
-    const nocter_wait wait = within(1000);
+    const nocter_wait wait = within(1'000'000'000);
     uint64_t now;
     const nocter_status heard = world->wait(seen, &wait, now);
     require(heard == NOCTER_OK || heard == NOCTER_TIMEOUT, "wait");
@@ -250,7 +250,7 @@ void destroy_against_waiters(Play& play) {
   auto world = signalled();
   for (const char* name : {"one", "two"}) {
     play.thread(name, [=] {
-      const nocter_wait wait = timed ? within(1000) : forever();
+      const nocter_wait wait = timed ? within(1'000'000'000) : forever();
       uint64_t now;
       const nocter_status heard = world->wait(1, &wait, now);
       require(heard == NOCTER_CLOSED || (timed && heard == NOCTER_TIMEOUT), "wait");
@@ -304,7 +304,7 @@ void signal_handlers(Play& play) {
     require(heard == NOCTER_OK || heard == NOCTER_INTERRUPTED, "wait");
   });
   play.thread("does not", [=] {
-    const nocter_wait wait = within(1000);
+    const nocter_wait wait = within(1'000'000'000);
     uint64_t now;
     const nocter_status heard = world->wait(1, &wait, now);
     require(heard == NOCTER_OK || heard == NOCTER_TIMEOUT, "a handler ended a wait that did not ask for it");
