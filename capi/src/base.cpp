@@ -80,19 +80,18 @@ nocter_status fail_forked(const char* function, base::Kind kind) {
   return NOCTER_E_FORKED;
 }
 
-nocter_status WaitArgument::read(const nocter_wait* wait, const char* function) {
-  if (wait == nullptr) return NOCTER_OK;
-  if (wait->deadline_ns < NOCTER_FOREVER) {
+nocter_status WaitArgument::read_given(const nocter_wait& wait, const char* function) {
+  if (wait.deadline_ns < NOCTER_FOREVER) {
     return fail_argument(function, "wait->deadline_ns", "is negative and not NOCTER_FOREVER");
   }
-  if ((wait->flags & ~static_cast<uint32_t>(NOCTER_WAIT_EINTR)) != 0) {
+  if ((wait.flags & ~static_cast<uint32_t>(NOCTER_WAIT_EINTR)) != 0) {
     return fail_argument(function, "wait->flags", "has an unknown flag");
   }
-  if (wait->reserved != 0) return fail_argument(function, "wait->reserved", "is not 0");
-  wait_.deadline_ns = wait->deadline_ns;
-  wait_.ends_on_signal = (wait->flags & NOCTER_WAIT_EINTR) != 0;
-  if (wait->interrupt != nullptr) {
-    base::InterruptHandle* interrupt = core(wait->interrupt);
+  if (wait.reserved != 0) return fail_argument(function, "wait->reserved", "is not 0");
+  wait_.deadline_ns = wait.deadline_ns;
+  wait_.ends_on_signal = (wait.flags & NOCTER_WAIT_EINTR) != 0;
+  if (wait.interrupt != nullptr) {
+    base::InterruptHandle* interrupt = core(wait.interrupt);
     if (const nocter_status status = check(interrupt, base::Kind::interrupt, function); status != NOCTER_OK)
       return status;
     wait_.interrupt = &interrupt->interrupt;

@@ -74,7 +74,11 @@ void note_end_of_lent(Job& job) {
 }
 
 // Says what a negative status of the core means here.
+nocter_status explain_error(Status status, const char* function) __attribute__((cold));
 nocter_status explain(Status status, const char* function) {
+  return status >= Status::ok ? capi::to_c(status) : explain_error(status, function);
+}
+nocter_status explain_error(Status status, const char* function) {
   switch (status) {
     case Status::foreign:
       return fail(NOCTER_E_FOREIGN, function, "it was issued by another service");

@@ -69,10 +69,14 @@ inline nocter_status to_c(Status status) { return static_cast<nocter_status>(sta
 // A caller's wait, checked. `pointer()` is null when none was given.
 class WaitArgument {
  public:
-  nocter_status read(const nocter_wait* wait, const char* function);
+  nocter_status read(const nocter_wait* wait, const char* function) {
+    return wait == nullptr ? NOCTER_OK : read_given(*wait, function);
+  }
   const base::Wait* pointer() const { return given_ ? &wait_ : nullptr; }
 
  private:
+  nocter_status read_given(const nocter_wait& wait, const char* function);
+
   base::Wait wait_;
   bool given_ = false;
 };
