@@ -139,6 +139,7 @@ Job* Service::claim_for_worker(Interrupt& stop) {
     if (stop.raised()) {
       // It may have been this thread that was woken for a job it does not take any more.
       if (job != nullptr) tell_work(after);
+      finish(lock, after, staying);
       return nullptr;
     }
     if (job != nullptr) {
