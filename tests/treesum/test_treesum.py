@@ -166,13 +166,11 @@ def peak_of(program, root):
     process = program.start(root, "--workers", "2", "--jobs", "8")
     peak, lines = 0, 0
     with process:
-        while True:
+        # A little at a time, and a look after each: what the pipe does not hold keeps the program alive and at its work meanwhile.
+        while part := process.stdout.read1(1 << 12):
+            lines += part.count(b"\n")
             with open(f"/proc/{process.pid}/status", encoding="ascii") as status:
                 peak = max([peak] + [int(line.split()[1]) for line in status if line.startswith("VmHWM")])
-            part = process.stdout.read1(1 << 16)
-            lines += part.count(b"\n")
-            if not part:
-                break
         process.stderr.read()
     assert process.returncode == 0
     return peak, lines
