@@ -201,12 +201,12 @@ BOOST_AUTO_TEST_CASE(gen_03_a_stale_identity_never_hits_the_job_in_its_place, *l
 
 BOOST_AUTO_TEST_CASE(gen_03_sequences_are_unique_over_many_submitting_threads, *label("GEN-03")) {
   Service service({.maximum_jobs = 256, .workers = 4});
-  const uint64_t each = rounds(20'000, 2'000);
+  uint64_t each = rounds(20'000, 2'000);
   std::array<std::vector<nocter_job_id>, 4> issued;
   {
     std::deque<Thread> threads;
     for (std::vector<nocter_job_id>& mine : issued) {
-      threads.emplace_back([&service, &mine, each] {
+      threads.emplace_back([&service, &mine] {
         for (uint64_t i = 0; i < each; i++) {
           const nocter_job_id id = accept(service, i);
           HOLDS(mine.empty() || mine.back().sequence < id.sequence);

@@ -106,9 +106,10 @@ step_core() { run_ctest plain; }
 
 step_lint() {
   cd "$project"
-  # It counts on stderr what it suppresses in the system's headers.
+  # On stderr it counts what it suppresses in the system's headers. It is told of options that only g++ knows.
   find cpp capi/src -name '*.cpp' -print0 |
-    xargs -0 -n 1 -P 2 clang-tidy-14 --quiet -p "$trees/plain" 2> >(grep -v 'warnings\? generated' >&2)
+    xargs -0 -n 1 -P 2 clang-tidy-14 --quiet -p "$trees/plain" --extra-arg=-Wno-ignored-optimization-argument \
+      2> >(grep -v 'warnings\? .*generated' >&2)
 }
 
 step_python() { run_pytest plain /usr/bin/python3 "$project/tests/python"; }
