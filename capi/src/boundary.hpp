@@ -41,9 +41,10 @@ const base::Header* header_of(const T* object) {
 // NOCTER_OK for a live handle of this process. T has a base::Header named header.
 template <class T>
 __attribute__((always_inline)) inline nocter_status check(const T* object, base::Kind kind, const char* function) {
-  if (object == nullptr || !live(object->header.tag, kind)) [[unlikely]]
+  const base::Header* const header = header_of(object);
+  if (header == nullptr || !live(header->tag, kind)) [[unlikely]]
     return fail_handle(function, kind, object);
-  if (object->header.of_parent()) [[unlikely]]
+  if (header->of_parent()) [[unlikely]]
     return fail_forked(function, kind);
   return NOCTER_OK;
 }
@@ -119,8 +120,9 @@ void write_sized(T* to, const T& from, size_t size) {
   to->size = static_cast<uint32_t>(size < UINT32_MAX ? size : UINT32_MAX);
 }
 
-// NOLINTNEXTLINE(bugprone-macro-parentheses): the name of a member cannot stand in parentheses
+// NOLINTBEGIN(bugprone-macro-parentheses): the name of a member cannot stand in parentheses
 #define NOCTER_FIELD_END(type, field) \
   static_cast<uint32_t>(offsetof(type, field) + sizeof(static_cast<type*>(nullptr)->field))
+// NOLINTEND(bugprone-macro-parentheses)
 
 }  // namespace nocter::capi
