@@ -206,7 +206,7 @@ BOOST_AUTO_TEST_CASE(gen_03_sequences_are_unique_over_many_submitting_threads, *
   {
     std::deque<Thread> threads;
     for (std::vector<nocter_job_id>& mine : issued) {
-      threads.emplace_back([&service, &mine] {
+      threads.emplace_back([&service, &mine, each] {
         for (uint64_t i = 0; i < each; i++) {
           const nocter_job_id id = accept(service, i);
           HOLDS(mine.empty() || mine.back().sequence < id.sequence);
