@@ -331,7 +331,8 @@ void fork_under_load(const std::function<void()>& load) {
     CHECK(in_child([&] {
             alarm(5);
             everything_says_forked(all);
-            if (round % 4 == 0) new_handles_work();
+            // Not under AddressSanitizer 12: its registry of threads may have been locked when the fork was made.
+            if (!kAddressSanitizer && round % 4 == 0) new_handles_work();
             nocter_blocking* const mine = service();
             one_job(mine);
             nocter_blocking_destroy(mine);
