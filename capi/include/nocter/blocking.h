@@ -55,8 +55,6 @@ typedef int32_t nocter_job_state;
 
 /** The most jobs one service can be made for. */
 #define NOCTER_BLOCKING_MAXIMUM_JOBS 16777216
-/** In wait_spins and wait_yields: none at all. */
-#define NOCTER_WAIT_NONE 4294967295
 
 /** What a service is made of. */
 typedef struct nocter_blocking_options {
