@@ -100,6 +100,21 @@ nocter_status WaitArgument::read_given(const nocter_wait& wait, const char* func
   return NOCTER_OK;
 }
 
+nocter_status check_reentry(const void* service, base::Kind kind, const char* function) {
+  if (abort_on_misuse && base::left_by_longjmp()) abort_with(function, "longjmp out of a notifier of a", kind);
+  if (base::inside_notifier_of(service) == nullptr) return NOCTER_OK;
+  return fail(NOCTER_E_REENTRANT, function, "a lifecycle call from inside a notifier of the same service");
+}
+
+base::Patience patience_of(uint32_t spins, uint32_t yields) {
+  const auto of = [](uint32_t option, uint32_t normal) {
+    if (option == 0) return normal;
+    return option == NOCTER_WAIT_NONE ? 0 : option;
+  };
+  const base::Patience normal = base::default_patience();
+  return {of(spins, normal.spins), of(yields, normal.yields)};
+}
+
 nocter_status check_size(const void* from, size_t ours, const uint32_t* ends, size_t count, const char* function,
                          const char* parameter) {
   constexpr size_t kLongest = 4096;

@@ -29,42 +29,17 @@ nocter_job_state to_c(JobState state) {
   return state == JobState::completed ? NOCTER_JOB_COMPLETED : static_cast<nocter_job_state>(state);
 }
 
-// A live service, and not from inside its own notifier.
-nocter_status check_reentry(const Service* service, const char* function) __attribute__((cold));
-nocter_status check_reentry(const Service* service, const char* function) {
-  if (abort_on_misuse && base::left_by_longjmp()) abort_with(function, "longjmp out of a notifier of a", kKind);
-  if (base::inside_notifier_of(service) == nullptr) return NOCTER_OK;
-  return fail(NOCTER_E_REENTRANT, function, "a lifecycle call from inside a notifier of the same service");
-}
 __attribute__((always_inline)) inline nocter_status check_call(nocter_blocking* blocking, const char* function) {
-  if (const nocter_status status = check(core(blocking), kKind, function); status != NOCTER_OK) return status;
-  if (base::self().telling != nullptr) [[unlikely]]
-    return check_reentry(core(blocking), function);
-  return NOCTER_OK;
+  return capi::check_call(core(blocking), kKind, function);
 }
 
-// The job of a live guard, or null with the status said; without a place for it, for calls that say nothing.
-template <class Guard>
-__attribute__((always_inline)) inline Job* job_of_guard(const void* handle, base::Kind kind, const char* function,
-                                                        nocter_status* status) {
-  auto* guard = static_cast<Guard*>(const_cast<void*>(handle));
-  if (guard == nullptr || !live(guard->tag, kind)) [[unlikely]] {
-    if (status != nullptr) *status = fail_handle(function, kind, handle);
-    if (status == nullptr && guard != nullptr && abort_on_misuse) abort_with(function, "not a live", kind);
-    return nullptr;
-  }
-  Job& job = blocking::job_of(*guard);
-  if (job.service.header.of_parent()) [[unlikely]] {
-    if (status != nullptr) *status = fail_forked(function, kind);
-    return nullptr;
-  }
-  return &job;
-}
 Job* running(const nocter_running_job* job, const char* function, nocter_status* status = nullptr) {
-  return job_of_guard<RunningJob>(job, base::Kind::running_job, function, status);
+  return record_of_guard<RunningJob>(job, base::Kind::running_job, function, status,
+                                     [](RunningJob& guard) -> Job& { return blocking::job_of(guard); });
 }
 Job* completing(const nocter_completion* completion, const char* function, nocter_status* status = nullptr) {
-  return job_of_guard<Completion>(completion, base::Kind::completion, function, status);
+  return record_of_guard<Completion>(completion, base::Kind::completion, function, status,
+                                     [](Completion& guard) -> Job& { return blocking::job_of(guard); });
 }
 
 // A function that was lent this completion must hear, when it returns, that the job has ended already.
@@ -105,11 +80,6 @@ constexpr uint32_t kOptionEnds[] = {NOCTER_END(size),       NOCTER_END(maximum_j
                                     NOCTER_END(wait_spins), NOCTER_END(wait_yields)};
 #undef NOCTER_END
 
-uint32_t patience_of(uint32_t option, uint32_t normal) {
-  if (option == 0) return normal;
-  return option == NOCTER_WAIT_NONE ? 0 : option;
-}
-
 nocter_status read_options(const nocter_blocking_options* given, blocking::Options& to, const char* function) {
   if (given == nullptr) return fail_null(function, "options");
   nocter_blocking_options options = kDefaults;
@@ -127,24 +97,9 @@ nocter_status read_options(const nocter_blocking_options* given, blocking::Optio
   to.workers = options.workers;
   to.waiters = notifier_of(options.waiters);
   to.work = notifier_of(options.work);
-  const base::Patience normal = base::default_patience();
-  to.patience = {patience_of(options.wait_spins, normal.spins), patience_of(options.wait_yields, normal.yields)};
+  to.patience = patience_of(options.wait_spins, options.wait_yields);
   return NOCTER_OK;
 }
-
-// A value of the core's that foreign code sees as C's for the length of a call, whichever way the call ends.
-class AsC {
- public:
-  explicit AsC(base::Owned& value) : value_(value), c_(capi::to_c(value.release())) {}
-  ~AsC() { value_ = owned_of(c_); }
-  AsC(const AsC&) = delete;
-  AsC& operator=(const AsC&) = delete;
-  nocter_owned* get() { return &c_; }
-
- private:
-  base::Owned& value_;
-  nocter_owned c_;
-};
 
 struct SinkOfC {
   nocter_blocking_sink sink;
@@ -263,7 +218,7 @@ nocter_status nocter_completion_complete(nocter_completion* completion, nocter_o
   if (found == nullptr) return status;
   if (output == nullptr) return fail_null(__func__, "output");
   if (base::self().telling != nullptr) {
-    if (status = check_reentry(&found->service, __func__); status != NOCTER_OK) return status;
+    if (status = check_reentry(&found->service, kKind, __func__); status != NOCTER_OK) return status;
   }
   if (!found->completion().tag.end(base::Kind::completion))
     return fail_handle(__func__, base::Kind::completion, completion);
@@ -369,18 +324,8 @@ nocter_status nocter_blocking_drained(nocter_blocking* blocking, const nocter_wa
 nocter_status nocter_blocking_count(const nocter_blocking* blocking, nocter_blocking_counts* out) {
   if (const nocter_status status = check(core(blocking), kKind, __func__); status != NOCTER_OK) return status;
   if (out == nullptr) return fail_null(__func__, "out");
-  // Every field is 4 or 8 bytes long and lies at a multiple of its length: four bytes at a time up to the first wide one.
-  static constexpr auto kEnds = [] {
-    struct {
-      uint32_t at[sizeof(nocter_blocking_counts) / 4];
-      size_t count = 0;
-    } ends{};
-    for (uint32_t end = 4; end <= offsetof(nocter_blocking_counts, epoch); end += 4) ends.at[ends.count++] = end;
-    for (uint32_t end = offsetof(nocter_blocking_counts, epoch) + 8; end <= sizeof(nocter_blocking_counts); end += 8) {
-      ends.at[ends.count++] = end;
-    }
-    return ends;
-  }();
+  static constexpr auto kEnds =
+      ends_of_counts<sizeof(nocter_blocking_counts), offsetof(nocter_blocking_counts, epoch)>();
   const nocter_status status = check_size(out, sizeof(nocter_blocking_counts), kEnds.at, kEnds.count, __func__, "out");
   if (status != NOCTER_OK) return status;
   const blocking::Counts c = core(blocking)->count();

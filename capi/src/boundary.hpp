@@ -60,12 +60,60 @@ __attribute__((always_inline)) inline bool usable(const T* object, base::Kind ki
   return !header->of_parent();
 }
 
+// The same for a live service, called from where a call with a status may be made: not from inside its own notifier.
+nocter_status check_reentry(const void* service, base::Kind kind, const char* function) __attribute__((cold));
+template <class T>
+__attribute__((always_inline)) inline nocter_status check_call(const T* service, base::Kind kind,
+                                                               const char* function) {
+  if (const nocter_status status = check(service, kind, function); status != NOCTER_OK) return status;
+  if (base::self().telling != nullptr) [[unlikely]]
+    return check_reentry(service, kind, function);
+  return NOCTER_OK;
+}
+
+// A live guard, or null with the status said; without a place for it, for calls that say nothing. Of(guard) is the record it is a part of,
+// which has a member service.
+template <class Guard, class Of>
+__attribute__((always_inline)) inline auto record_of_guard(const void* handle, base::Kind kind, const char* function,
+                                                           nocter_status* status, Of&& of)
+    -> decltype(&of(*static_cast<Guard*>(nullptr))) {
+  auto* guard = static_cast<Guard*>(const_cast<void*>(handle));
+  if (guard == nullptr || !live(guard->tag, kind)) [[unlikely]] {
+    if (status != nullptr) *status = fail_handle(function, kind, handle);
+    if (status == nullptr && guard != nullptr && abort_on_misuse) abort_with(function, "not a live", kind);
+    return nullptr;
+  }
+  auto& record = of(*guard);
+  if (record.service.header.of_parent()) [[unlikely]] {
+    if (status != nullptr) *status = fail_forked(function, kind);
+    return nullptr;
+  }
+  return &record;
+}
+
 inline base::Owned owned_of(const nocter_owned& value) { return {value.data, value.drop}; }
 inline nocter_owned to_c(const base::Owned& value) { return {value.data, value.drop}; }
 inline base::Notifier notifier_of(const nocter_notifier& n) { return {n.wake, n.drop, n.user}; }
 inline nocter_notifier to_c(const base::Notifier& n) { return {n.wake, n.drop, n.user}; }
 inline nocter_epoch to_c(const base::Epoch& epoch) { return {epoch.service, epoch.sequence}; }
 inline nocter_status to_c(Status status) { return static_cast<nocter_status>(status); }
+
+// A value of the core's that foreign code sees as C's for the length of a call, whichever way the call ends.
+class AsC {
+ public:
+  explicit AsC(base::Owned& value) : value_(value), c_(to_c(value.release())) {}
+  ~AsC() { value_ = owned_of(c_); }
+  AsC(const AsC&) = delete;
+  AsC& operator=(const AsC&) = delete;
+  nocter_owned* get() { return &c_; }
+
+ private:
+  base::Owned& value_;
+  nocter_owned c_;
+};
+
+// wait_spins and wait_yields of options.
+base::Patience patience_of(uint32_t spins, uint32_t yields);
 
 // A caller's wait, checked. `pointer()` is null when none was given.
 class WaitArgument {
@@ -97,6 +145,19 @@ void init_sized(T* to, const T& from, size_t size) {
   if (to != nullptr && size > sizeof(T) && size <= kLongest) {
     std::memset(reinterpret_cast<unsigned char*>(to) + sizeof(T), 0, size - sizeof(T));
   }
+}
+
+// The sizes at which a field of a counts struct ends: every field is 4 or 8 bytes long and lies at a multiple of its length, so four bytes
+// at a time up to the first wide one.
+template <size_t size, size_t first_wide>
+constexpr auto ends_of_counts() {
+  struct {
+    uint32_t at[size / 4];
+    size_t count = 0;
+  } ends{};
+  for (uint32_t end = 4; end <= first_wide; end += 4) ends.at[ends.count++] = end;
+  for (uint32_t end = first_wide + 8; end <= size; end += 8) ends.at[ends.count++] = end;
+  return ends;
 }
 
 nocter_status check_size(const void* from, size_t ours, const uint32_t* ends, size_t count, const char* function,

@@ -11,6 +11,7 @@ using base::BothLocked;
 using base::Locked;
 using base::status_of;
 using base::Wait;
+using base::WaitingWorker;
 using base::Woken;
 
 // ---- Birth and end --------------------------------------------------------------------------------------------------
@@ -39,39 +40,19 @@ Service* Service::create(const Options& options) {
 }
 
 Service::Service(const Options& options, Memory memory, uint64_t number)
-    : header(base::Kind::blocking),
+    : base::Service<Service, base::Kind::blocking>(number, options.waiters, options.work),
       submitted_(memory.cells, base::Crossing::cells_for(options.maximum_jobs)),
       ended_(memory.cells + base::Crossing::cells_for(options.maximum_jobs),
              base::Crossing::cells_for(options.maximum_jobs)),
-      shared_(options, memory, number) {
+      shared_(options, memory) {
   front_.next_sequence = options.first_sequence;
 }
 
-Service::~Service() {
-  free_memory({shared_.jobs, shared_.cells});
-  for (const base::Notifier* notifier : {&shared_.waiters, &shared_.work_notifier}) {
-    if (notifier->drop != nullptr) base::call_foreign(exceptions_, [&] { notifier->drop(notifier->user); });
-  }
-}
+Service::~Service() { free_memory({shared_.jobs, shared_.cells}); }
 
-// What it leaves behind is closed and has no jobs: see kHandleSize.
-void Service::release() {
-  if (references_.fetch_sub(1) != 1) return;
-  {
-    Locked lock(front_.mutex);
-    front_.carved = 0;
-  }
-  base::end_handle<base::Kind::blocking>(this);
-}
-
-void Service::destroy() {
-  base::Telling* const telling = base::inside_notifier_of(this);
-  shutdown(nullptr, nullptr);
-  if (telling != nullptr) {
-    telling->destroyed = true;  // whoever called that notifier still needs the service, and lets go of it
-  } else {
-    release();
-  }
+void Service::empty_out() {
+  Locked lock(front_.mutex);
+  front_.carved = 0;
 }
 
 // ---- Calls ----------------------------------------------------------------------------------------------------------
@@ -85,7 +66,7 @@ Status Service::submit(Owned& input, Identity& id, Epoch& epoch) {
   if (shared_.closed) return Status::closed;
   if (front_.admitted == shared_.maximum_jobs) {
     front_.saturated++;
-    if (planted("saturated_keeps_the_input")) input.release().end(exceptions_);
+    if (planted("saturated_keeps_the_input")) input.release().end(exceptions());
     return Status::saturated;
   }
   if (front_.next_sequence == 0) return Status::limit;
@@ -96,7 +77,7 @@ Status Service::submit(Owned& input, Identity& id, Epoch& epoch) {
   job.at_front = false;
   id = identity_of(job);
   move(job, JobState::free, JobEvent::submit, front_.moves, after);
-  if (!planted("submit_wakes_nobody")) tell_work(after);
+  if (!planted("submit_wakes_nobody")) claimers_.call(after);
   finish(lock, after, staying);
   return Status::ok;
 }
@@ -124,7 +105,7 @@ Status Service::take(Identity id, const Wait* wait, Owned& output) {
     if (refused != Status::pending) return shared_.closed ? Status::closed : refused;
     if (wait == nullptr) return Status::pending;
     if (why != Woken::changed) return status_of(why);
-    const WaitingWorker here(work_.waiting_workers, state == JobState::queued && runs_job_here());
+    const WaitingWorker here(waiting_workers_, state == JobState::queued && serves_here());
     if (&job->completion() == base::self().lent || here.is_last_of(shared_.workers)) return Status::would_deadlock;
     staying.hold();
     waited = true;
@@ -177,7 +158,7 @@ Epoch Service::epoch() const {
 Status Service::wait_epoch(Epoch later_than, const Wait* wait, Epoch& now) {
   Reference staying(*this, Reference::later);
   Locked lock(front_.mutex);
-  if (later_than.service != shared_.number) return Status::foreign;
+  if (later_than.service != number()) return Status::foreign;
   if (later_than.sequence == 0 || later_than.sequence > front_.epoch + 1) return Status::argument;
   for (Woken why = Woken::changed;;) {
     now = epoch_now();
@@ -223,12 +204,10 @@ void Service::shutdown(Sink sink, void* user) {
   completed.sort([](const Job& a, const Job& b) { return a.sequence < b.sequence; });
   if (!planted("shutdown_abandons_nobody"))
     for (Job& job : back_.active) move(job, job.state_now(), JobEvent::shut_down, front_.moves, after);
-  work_.count.advance_open();
-  after.wakes.add(work_.count, true);
+  claimers_.call_all(after);
   front_.capacity.tell_all(after.wakes);
   if (is_drained()) front_.drained.tell_all(after.wakes);
   after.tell_waiters = true;
-  after.tell_work = work_.claim_missed.exchange(0) != 0;
   finish(lock, after, staying);
   hand_over(queued, JobState::queued, sink, user);
   hand_over(completed, JobState::completed, sink, user);
@@ -254,7 +233,7 @@ void Service::hand_over(FrontList& jobs, JobState was, Sink sink, void* user) {
       Owned value;
       ~Handed() noexcept(false) { service.end_counted(value); }
     } handed{*this, rest.next()};
-    if (sink != nullptr) base::call_foreign(exceptions_, [&] { sink(user, was, handed.value); });
+    if (sink != nullptr) base::call_foreign(exceptions(), [&] { sink(user, was, handed.value); });
   }
 }
 
@@ -265,7 +244,7 @@ Status Service::drained(const Wait* wait) {
   for (Woken why = Woken::changed;;) {
     if (is_drained()) return Status::ok;
     if (wait == nullptr) return Status::pending;
-    if (runs_job_here()) return Status::would_deadlock;
+    if (serves_here()) return Status::would_deadlock;
     if (why != Woken::changed) return status_of(why);
     staying.hold();
     why = front_.drained.wait(lock, *wait, shared_.patience);
@@ -299,7 +278,7 @@ Counts Service::count() const {
   c.abandoned_retired = happened(S::abandoned, E::complete) + happened(S::abandoned, E::lose);
   c.completed_ok = happened(S::running, E::complete) + happened(S::abandoned, E::complete);
   c.completed_lost = happened(S::running, E::lose) + happened(S::abandoned, E::lose);
-  c.exceptions = exceptions_.load();
+  c.exceptions = exceptions_thrown();
   const uint64_t abandoned = happened(S::running, E::cancel) + happened(S::running, E::shut_down);
   const auto now_in = [&c](JobState state) -> uint32_t& { return c.in_state[static_cast<size_t>(state)]; };
   now_in(S::queued) =
@@ -328,7 +307,7 @@ void Service::end_counted(Owned value) {
       service.finish(lock, after, staying);
     }
   } ended{*this};
-  value.end(exceptions_);
+  value.end(exceptions());
 }
 
 }  // namespace nocter::blocking

@@ -19,11 +19,13 @@
 #include "nocter/base/interrupt.hpp"
 #include "nocter/base/monitor.hpp"
 #include "nocter/base/owned.hpp"
+#include "nocter/base/service.hpp"
 #include "nocter/base/threads.hpp"
 #include "nocter/blocking_rules.hpp"
 
 namespace nocter::blocking {
 
+using base::After;
 using base::Epoch;
 using base::Identity;
 using base::Owned;
@@ -82,7 +84,7 @@ struct alignas(64) Job : RunningJob, Completion {
 };
 static_assert(sizeof(Job) == 192);
 
-class Service {
+class Service : public base::Service<Service, base::Kind::blocking> {
  public:
   static Service* create(const Options& options);
   struct Memory {
@@ -105,7 +107,6 @@ class Service {
   void shutdown(Sink sink, void* user);
   Status drained(const base::Wait* wait);
   Counts count() const;
-  void destroy();
 
   // The guards' ends. Owner only: the guard's tag has been ended by the caller.
   static void complete(Job& job, Owned& output);
@@ -119,7 +120,7 @@ class Service {
     return job.value.release();
   }
 
-  Identity identity_of(const Job& job) const { return Identity::of(shared_.number, place_of(job), job.sequence); }
+  Identity identity_of(const Job& job) const { return Identity::of(number(), place_of(job), job.sequence); }
   bool abandoned(const Job& job) const { return job.interrupt.interrupt.raised(); }
 
   // Runs one job: `call` is given itself, the input and output it is lent, and the completion.
@@ -131,11 +132,9 @@ class Service {
   base::Workers::Started serve(const Run& run, base::ThreadOptions options, base::Workers*& out);
   uint32_t workers() const { return shared_.workers; }
   bool closed() const;
-  base::Atomic<uint64_t>& exceptions() { return exceptions_; }
-
-  base::Header header;
 
  private:
+  friend base::Service<Service, base::Kind::blocking>;
   friend void base::end_handle<base::Kind::blocking, Service>(Service*);
   friend class Serving;
   template <Job::Place Job::*place>
@@ -145,37 +144,9 @@ class Service {
   using BackList = ListBy<&Job::back>;
 
   using Moves = uint64_t[kJobStates][kJobEvents];
-  // What a move leaves to be done once the locks are released.
-  struct After {
-    base::Wakes wakes;
-    bool tell_waiters = false;
-    bool tell_work = false;
-  };
-  // A reference to the service that ends with the scope: a guard's, the handle's, or one taken for the length of a wait. To be
-  // declared before the lock, so that the lock is released first.
-  class Reference {
-   public:
-    // To be taken by hold(); taken already and ended here; held by the guard that makes the call, which outlives it.
-    enum Held : uint8_t { later, already, guards };
-    Reference(Service& service, Held held) : service_(service), held_(held) {}
-    ~Reference() {
-      if (held_ == already) service_.release();
-    }
-    Reference(const Reference&) = delete;
-    Reference& operator=(const Reference&) = delete;
-    void hold() {
-      if (held_ != later) return;
-      service_.references_.fetch_add(1);
-      held_ = already;
-    }
-
-   private:
-    Service& service_;
-    Held held_;
-  };
-
   ~Service();
-  void release();
+  void close_for_good() { shutdown(nullptr, nullptr); }
+  void empty_out();
   uint32_t place_of(const Job& job) const { return static_cast<uint32_t>(&job - shared_.jobs); }
 
   // The only place where a job changes its state, and where slots, workers, totals and lists follow it. Called with the lock or
@@ -195,15 +166,10 @@ class Service {
   }
   void take_ended() const;                        // front
   JobState state_at_front(const Job& job) const;  // front
-  void tell_work(After& after);
-  Status find(Identity id, Job*& job) const;  // front
+  Status find(Identity id, Job*& job) const;      // front
   bool is_drained() const { return shared_.closed && front_.admitted == 0 && front_.ending == 0; }
-  Epoch epoch_now() const { return {shared_.number, front_.epoch + 1}; }
-  bool runs_job_here() const;
-
+  Epoch epoch_now() const { return {number(), front_.epoch + 1}; }
   base::Woken wait_for_work(base::Locked& lock, const base::Wait& wait);
-  template <class Lock>
-  void finish(Lock& lock, After& after, Reference& staying);
   void hand_over(FrontList& jobs, JobState was, Sink sink, void* user);
   void end_counted(Owned value);
   static Reference::Held held_by_guard(Job& job);
@@ -238,43 +204,25 @@ class Service {
     BackList active;    // running and abandoned, oldest claim first
     Moves moves = {};   // how often each happened under the back lock alone
   };
-  // Who waits for a job to claim. A claimer counts itself, then looks once more, then sleeps; a submit pushes, then looks at the counts.
-  struct Work {
-    alignas(64) base::Atomic<uint32_t> waiting;
-    base::Atomic<uint8_t> called;        // one of the waiting was woken and none has come yet
-    base::Atomic<uint8_t> claim_missed;  // a claim found nothing since the work notifier was told last
-    base::EventCount count;
-    // Moves whenever a claimer runs dry, so away from what every submit reads.
-    alignas(64) base::Atomic<uint32_t> looking;  // claimers that are awake and will look at submitted by themselves
-    base::Alertness alertness;
-    base::Atomic<uint32_t> waiting_workers;  // threads of ours that hold a worker slot and wait for another one
-  };
   struct alignas(64) Shared {
-    Shared(const Options& options, Memory memory, uint64_t service_number)
-        : number(service_number),
-          jobs(static_cast<Job*>(memory.jobs)),
+    Shared(const Options& options, Memory memory)
+        : jobs(static_cast<Job*>(memory.jobs)),
           cells(memory.cells),
           maximum_jobs(options.maximum_jobs),
           workers(options.workers),
-          patience(options.patience),
-          waiters(options.waiters),
-          work_notifier(options.work) {}
+          patience(options.patience) {}
     bool closed = false;  // both to write, either to read
-    const uint64_t number;
     Job* const jobs;
     base::Atomic<uint64_t>* const cells;
     const uint32_t maximum_jobs, workers;
     const base::Patience patience;
-    const base::Notifier waiters, work_notifier;
   };
   mutable Front front_;
   mutable Back back_;
   mutable base::Crossing submitted_, ended_;
-  Work work_;
+  base::Claimers claimers_;
+  base::Atomic<uint32_t> waiting_workers_;  // threads of ours that hold a worker slot and wait for another one
   Shared shared_;
-  alignas(64) base::Atomic<uint32_t> references_{
-      1};  // the handle, each guard, each thread inside a wait, each set of workers
-  base::Atomic<uint64_t> exceptions_;
 };
 
 inline Job& job_of(RunningJob& guard) { return static_cast<Job&>(guard); }

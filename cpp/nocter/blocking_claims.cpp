@@ -8,37 +8,13 @@ using base::Interrupt;
 using base::Locked;
 using base::status_of;
 using base::Wait;
+using base::WaitingWorker;
 using base::Woken;
 
-// Waits for something to claim, unlocked: awake for a while, then asleep.
 Woken Service::wait_for_work(Locked& lock, const Wait& wait) {
-  if (shared_.patience.spins + shared_.patience.yields != 0) {
-    work_.looking.fetch_add(1);
-    lock.unlock();
-    work_.alertness.stay_awake(shared_.patience, [&] {
-      return !submitted_.empty() || (wait.interrupt != nullptr && wait.interrupt->raised());
-    });
-    lock.lock();
-    work_.looking.fetch_sub(1);
-    if (!submitted_.empty()) return Woken::changed;
-  }
-  // Counted first, then looked once more: a submit pushes first, then looks at the count.
-  work_.waiting.fetch_add(1);
-  const uint64_t seen = work_.count.version();
-  // A call that came too late for whoever waited before must not stand for a call of this one. After the version was read: a call that
-  // comes later still moves it.
-  work_.called.store(0);
-  Woken why = Woken::changed;
-  if ((submitted_.empty() && ready_job() == nullptr && !shared_.closed) || planted("no_second_look")) {
-    lock.unlock();
-    const int64_t asleep_since = base::now_ns();
-    why = work_.count.wait(seen, wait, base::Patience{0, 0});
-    work_.alertness.slept(base::now_ns() - asleep_since);
-    lock.lock();
-  }
-  work_.waiting.fetch_sub(1);
-  work_.called.store(0);  // whichever of the waiting comes, it looks for what one of them was called for
-  return why;
+  return claimers_.wait(
+      lock, wait, shared_.patience, [this] { return !submitted_.empty(); },
+      [this] { return !submitted_.empty() || ready_job() != nullptr || shared_.closed; });
 }
 
 Status Service::claim(const Wait* wait, Job*& out) {
@@ -50,18 +26,18 @@ Status Service::claim(const Wait* wait, Job*& out) {
     take_submitted();
     if (Job* job = ready_job(); job != nullptr) {
       hand_to_worker(*job, after);
-      references_.fetch_add(1);
+      hold();
       out = job;
       finish(lock, after, staying);
       return Status::ok;
     }
     if (wait == nullptr || why != Woken::changed) {
-      // As in wait_for_work: said first, then looked once more.
-      work_.claim_missed.store(1);
+      // As in a wait: said first, then looked once more.
+      claimers_.miss();
       if (!submitted_.empty() && back_.busy < shared_.workers) continue;
       return wait == nullptr ? Status::empty : status_of(why);
     }
-    const WaitingWorker here(work_.waiting_workers, runs_job_here());
+    const WaitingWorker here(waiting_workers_, serves_here());
     if (here.is_last_of(shared_.workers)) return Status::would_deadlock;
     staying.hold();
     why = wait_for_work(lock, *wait);
@@ -125,7 +101,7 @@ void Service::drop_unbegun(Job& job) {
     ~Lost() noexcept(false) { lose(job); }
   } lost{job};
   Owned input = job.value.release();
-  input.end(job.service.exceptions_);
+  input.end(job.service.exceptions());
 }
 
 Job* Service::claim_for_worker(Interrupt& stop) {
@@ -138,7 +114,7 @@ Job* Service::claim_for_worker(Interrupt& stop) {
     Job* const job = ready_job();
     if (stop.raised()) {
       // It may have been this thread that was woken for a job it does not take any more.
-      if (job != nullptr) tell_work(after);
+      if (job != nullptr) claimers_.call(after);
       finish(lock, after, staying);
       return nullptr;
     }

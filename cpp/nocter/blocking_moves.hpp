@@ -76,17 +76,7 @@ inline void Service::slot_freed(Job& job, After& after) {
 inline void Service::worker_freed(After& after) {
   back_.busy -= planted("worker_stays_busy") ? 0 : 1;
   // A submit that comes at this moment tells by itself.
-  if (!back_.ready.empty() || !submitted_.empty()) tell_work(after);
-}
-
-// There may be something to claim: a claimer must look, unless one is awake and about to, or called and on its way; it will call the
-// next one if it leaves something. One at a time, so that a sleeper that takes its time to come is not woken by every submit.
-inline void Service::tell_work(After& after) {
-  if (work_.waiting.load() != 0 && work_.looking.load() == 0 && work_.called.exchange(1) == 0) {
-    work_.count.advance_open();
-    after.wakes.add(work_.count, false);
-  }
-  if (work_.claim_missed.load() != 0) after.tell_work |= work_.claim_missed.exchange(0) != 0;
+  if (!back_.ready.empty() || !submitted_.empty()) claimers_.call(after);
 }
 
 inline Job* Service::unused_job() {
@@ -132,58 +122,17 @@ inline void Service::hand_to_worker(Job& job, After& after) {
   job.running().tag.arm(base::Kind::running_job);
   job.interrupt.header.tag.arm(base::Kind::interrupt);
   // Whoever was woken for this job may have found another one: pass the wake on.
-  if (work_.waiting.glance() != 0 && ready_job() != nullptr) tell_work(after);
+  if (claimers_.somebody_waits() && ready_job() != nullptr) claimers_.call(after);
 }
 
 inline Status Service::find(Identity id, Job*& job) const {
   if (id.service == 0 && id.sequence == 0) return Status::unknown;
-  if (id.service_number() != shared_.number && !planted("foreign_is_ours")) return Status::foreign;
+  if (id.service_number() != number() && !planted("foreign_is_ours")) return Status::foreign;
   if (id.place() >= front_.carved) return Status::unknown;
   job = &shared_.jobs[id.place()];
   return (job->sequence == id.sequence || planted("stale_is_live")) && job->state_now() != JobState::free
              ? Status::ok
              : Status::unknown;
 }
-
-// Releases the lock or locks, then wakes, then tells. As soon as they are released another thread may see what was done here, and
-// destroy the service because of it: whoever has something left to do holds it meanwhile.
-template <class Lock>
-inline void Service::finish(Lock& lock, After& after, Reference& staying) {
-  const bool waiters = after.tell_waiters && shared_.waiters.wake != nullptr;
-  const bool work = after.tell_work && shared_.work_notifier.wake != nullptr;
-  if (!waiters && !work && after.wakes.empty()) {
-    lock.unlock();
-    return;
-  }
-  staying.hold();
-  lock.unlock();
-  after.wakes.send();
-  bool destroyed = false;
-  if (waiters) destroyed |= base::tell(this, shared_.waiters, exceptions_);
-  if (work) destroyed |= base::tell(this, shared_.work_notifier, exceptions_);
-  if (destroyed) release();
-}
-
-inline bool Service::runs_job_here() const { return base::self().serving == this && base::self().lent != nullptr; }
-
-// A thread of ours that holds a worker slot and waits for something that needs one.
-class WaitingWorker {
- public:
-  WaitingWorker(base::Atomic<uint32_t>& count, bool counts) : count_(count), counts_(counts) {
-    if (counts_) before_ = count_.fetch_add(1);
-  }
-  ~WaitingWorker() {
-    if (counts_) count_.fetch_sub(1);
-  }
-  WaitingWorker(const WaitingWorker&) = delete;
-  WaitingWorker& operator=(const WaitingWorker&) = delete;
-  // Whether all others wait likewise, so that nobody is left to end the wait.
-  bool is_last_of(uint32_t workers) const { return counts_ && before_ + 1 >= workers; }
-
- private:
-  base::Atomic<uint32_t>& count_;
-  const bool counts_;
-  uint32_t before_ = 0;
-};
 
 }  // namespace nocter::blocking

@@ -9,16 +9,14 @@ using base::Interrupt;
 
 class Serving final : public base::Work {
  public:
-  Serving(Service& service, const Service::Run& function) : service_(service), run_(function) {
-    service_.references_.fetch_add(1);
-  }
+  Serving(Service& service, const Service::Run& function) : service_(service), run_(function) { service_.hold(); }
   void run(Interrupt& stop) override;
   const void* service() const override { return &service_; }
   void release() override {
     service_.release();
     delete this;
   }
-  base::Atomic<uint64_t>& exceptions() override { return service_.exceptions_; }
+  base::Atomic<uint64_t>& exceptions() override { return service_.exceptions(); }
 
  private:
   // The job at hand. However the thread leaves, its values end and its waiter is told.
@@ -69,13 +67,13 @@ void Serving::run(Interrupt& stop) {
     held.input = Service::begin(job);
     base::self().lent = &job.completion();
     const bool returned =
-        base::call_foreign(service_.exceptions_, [&] { run_.call(run_, held.input, held.output, job.completion()); });
+        base::call_foreign(service_.exceptions(), [&] { run_.call(run_, held.input, held.output, job.completion()); });
     if (!held.forget_lent()) {
       held.end_values();
       continue;
     }
-    held.input.end(service_.exceptions_);
-    if (!returned) held.output.end(service_.exceptions_);
+    held.input.end(service_.exceptions());
+    if (!returned) held.output.end(service_.exceptions());
     job.completion().tag.disarm();
     service_.end_guard(job, returned ? JobEvent::complete : JobEvent::lose, held.output, &held.job, &stop);
   }

@@ -186,6 +186,8 @@ typedef struct nocter_interrupt nocter_interrupt;
 
 /** A deadline that never comes. */
 #define NOCTER_FOREVER (-1)
+/** In the options wait_spins and wait_yields of a service: none at all. */
+#define NOCTER_WAIT_NONE 4294967295
 /** In nocter_wait.flags: return NOCTER_INTERRUPTED once a signal handler ran on the waiting thread. */
 #define NOCTER_WAIT_EINTR 1
 /** In the wait_spins and wait_yields of a service's options: none at all. */

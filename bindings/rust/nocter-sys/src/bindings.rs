@@ -4,8 +4,8 @@
 
 pub const NOCTER_VERSION_NUMBER: u32 = 256;
 pub const NOCTER_FOREVER: i32 = -1;
-pub const NOCTER_WAIT_EINTR: u32 = 1;
 pub const NOCTER_WAIT_NONE: u32 = 4294967295;
+pub const NOCTER_WAIT_EINTR: u32 = 1;
 pub const NOCTER_BLOCKING_MAXIMUM_JOBS: u32 = 16777216;
 #[doc = " What a call says; one of enum nocter_status_code."]
 pub type nocter_status = i32;
