@@ -10,15 +10,14 @@ constinit Atomic<uint32_t> fork_count;
 
 namespace {
 
-constexpr size_t kKinds = 5;  // those with memory of their own; guards live inside their jobs
+constexpr size_t kKinds = static_cast<size_t>(Kind::running_job);  // those with memory of their own
 constexpr size_t kCells = 128;
 
 alignas(kShellAlign) constinit std::byte cells[kKinds][kCells * kShellSize] = {};
-constinit ShellPool pools[kKinds] = {{cells[0], kShellSize, kCells},
-                                     {cells[1], kShellSize, kCells},
-                                     {cells[2], kShellSize, kCells},
-                                     {cells[3], kShellSize, kCells},
-                                     {cells[4], kShellSize, kCells}};
+constinit ShellPool pools[kKinds] = {{cells[0], kShellSize, kCells}, {cells[1], kShellSize, kCells},
+                                     {cells[2], kShellSize, kCells}, {cells[3], kShellSize, kCells},
+                                     {cells[4], kShellSize, kCells}, {cells[5], kShellSize, kCells},
+                                     {cells[6], kShellSize, kCells}};
 
 constinit Atomic<uint64_t> service_numbers;
 
@@ -33,9 +32,10 @@ __attribute__((constructor)) void watch_forks() { pthread_atfork(nullptr, nullpt
 }  // namespace
 
 const char* kind_name(Kind kind) {
-  static constexpr const char* kNames[] = {"nocter_interrupt", "nocter_signal",  "nocter_eventfd",
-                                           "nocter_blocking",  "nocter_workers", "nocter_running_job",
-                                           "nocter_completion"};
+  static constexpr const char* kNames[] = {
+      "nocter_interrupt",  "nocter_signal",  "nocter_eventfd",     "nocter_blocking",   "nocter_workers",
+      "nocter_retirement", "nocter_keyed",   "nocter_running_job", "nocter_completion", "nocter_permit",
+      "nocter_resource",   "nocter_cleanup", "nocter_pass"};
   return kNames[static_cast<size_t>(kind)];
 }
 

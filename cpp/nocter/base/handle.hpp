@@ -10,7 +10,22 @@
 
 namespace nocter::base {
 
-enum class Kind : uint32_t { interrupt, signal, eventfd, blocking, workers, running_job, completion };
+// Those with memory of their own come first; guards are parts of the records of their service.
+enum class Kind : uint32_t {
+  interrupt,
+  signal,
+  eventfd,
+  blocking,
+  workers,
+  retirement,
+  keyed,
+  running_job,
+  completion,
+  permit,
+  resource,
+  cleanup,
+  pass
+};
 const char* kind_name(Kind kind);
 
 // How often this process is a fork of one that had the library loaded; a handle of an earlier generation is a parent's.

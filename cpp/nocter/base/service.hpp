@@ -37,7 +37,7 @@ class Claimers {
   void call_all(After& after) {
     count_.advance_open();
     after.wakes.add(count_, true);
-    after.tell_work = missed_.exchange(0) != 0;
+    after.tell_work |= missed_.exchange(0) != 0;
   }
   // A claim finds nothing: the work notifier is to be told of what comes. To be said first; then look once more.
   void miss() { missed_.store(1); }
