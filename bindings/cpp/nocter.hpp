@@ -20,5 +20,6 @@
 
 #include "nocter_base.hpp"
 #include "nocter_blocking.hpp"
+#include "nocter_workers.hpp"
 
 #endif

@@ -343,6 +343,26 @@ class wait {
   nocter_wait native_;
 };
 
+// ---- Capacity --------------------------------------------------------------------------------------------------
+
+/// A service's position in time: it advances whenever a slot became free. A default one is no epoch.
+class epoch {
+ public:
+  /// No epoch.
+  epoch() = default;
+  /// Of the C struct.
+  explicit epoch(nocter_epoch native) noexcept : native_(native) {}
+  /// The C struct.
+  nocter_epoch native() const noexcept { return native_; }
+  /// Whether both are the same moment of the same service.
+  friend bool operator==(epoch a, epoch b) noexcept { return nocter_epoch_equal(a.native_, b.native_); }
+  /// Whether they are not.
+  friend bool operator!=(epoch a, epoch b) noexcept { return !(a == b); }
+
+ private:
+  nocter_epoch native_{};
+};
+
 // ---- Notifiers ---------------------------------------------------------------------------------------------------
 
 /// Who is told that something may have changed: empty, a callable without arguments, or one of a signal or an eventfd.
