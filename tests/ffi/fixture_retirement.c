@@ -3,43 +3,43 @@
 
 #include "fixture.h"
 
-static nocter_retirement* make_service(struct fixture* fixture) {
+static nocter_retirement *make_service(struct fixture *fixture) {
   nocter_retirement_options options = fixture->retirement.options;
   options.waiters = fixture_notifier(fixture);
   options.work = fixture_notifier(fixture);
-  nocter_retirement* service = NULL;
+  nocter_retirement *service = NULL;
   REQUIRE(nocter_retirement_create(&options, &service) == NOCTER_OK);
   return service;
 }
 
-static nocter_permit* reserve(nocter_retirement* service) {
-  nocter_permit* permit = NULL;
+static nocter_permit *reserve(nocter_retirement *service) {
+  nocter_permit *permit = NULL;
   nocter_epoch epoch;
   REQUIRE(nocter_retirement_reserve(service, &permit, &epoch) == NOCTER_OK);
   return permit;
 }
 
-static nocter_resource* own(struct fixture* fixture, nocter_retirement* service) {
+static nocter_resource *own(struct fixture *fixture, nocter_retirement *service) {
   nocter_owned value = fixture_payload(fixture);
-  nocter_resource* resource = nocter_permit_attach(reserve(service), &value);
+  nocter_resource *resource = nocter_permit_attach(reserve(service), &value);
   REQUIRE(resource != NULL && value.drop == NULL);
   return resource;
 }
 
-static nocter_retirement_id retire(struct fixture* fixture, nocter_retirement* service) {
+static nocter_retirement_id retire(struct fixture *fixture, nocter_retirement *service) {
   nocter_retirement_id id;
   REQUIRE(nocter_resource_retire(own(fixture, service), &id) == NOCTER_OK);
   return id;
 }
 
-static nocter_cleanup* claim(nocter_retirement* service) {
-  nocter_cleanup* cleanup = NULL;
+static nocter_cleanup *claim(nocter_retirement *service) {
+  nocter_cleanup *cleanup = NULL;
   REQUIRE(nocter_retirement_claim(service, NULL, &cleanup) == NOCTER_OK);
   return cleanup;
 }
 
-static nocter_cleanup* claim_and_begin(nocter_retirement* service) {
-  nocter_cleanup* cleanup = claim(service);
+static nocter_cleanup *claim_and_begin(nocter_retirement *service) {
+  nocter_cleanup *cleanup = claim(service);
   nocter_owned value;
   REQUIRE(nocter_cleanup_begin(cleanup, &value) == NOCTER_OK);
   value.drop(value.data);
@@ -48,24 +48,24 @@ static nocter_cleanup* claim_and_begin(nocter_retirement* service) {
 
 static nocter_job_id bits_of(nocter_retirement_id id) { return (nocter_job_id){id.service, id.sequence}; }
 
-static void make_dead(struct fixture* fixture, void** dead) {
-  nocter_retirement* service = make_service(fixture);
-  nocter_retirement* grave = fixture->retirement.grave = make_service(fixture);
-  nocter_permit* permit = reserve(grave);
-  nocter_resource* resource = own(fixture, grave);
+static void make_dead(struct fixture *fixture, void **dead) {
+  nocter_retirement *service = make_service(fixture);
+  nocter_retirement *grave = fixture->retirement.grave = make_service(fixture);
+  nocter_permit *permit = reserve(grave);
+  nocter_resource *resource = own(fixture, grave);
   nocter_resource_drop(own(fixture, grave));
-  nocter_cleanup* cleanup = claim(grave);
+  nocter_cleanup *cleanup = claim(grave);
   nocter_cleanup_drop(cleanup);
   nocter_resource_drop(resource);
   REQUIRE(nocter_cleanup_complete(claim_and_begin(grave), 0) == NOCTER_OK);
   nocter_permit_drop(permit);
   nocter_retirement_destroy(service);
-  void* const gone[4] = {service, permit, resource, cleanup};
+  void *const gone[4] = {service, permit, resource, cleanup};
   memcpy(dead, gone, sizeof gone);
 }
 
-void retirement_make(struct fixture* fixture, void** dead) {
-  struct retirement_part* part = &fixture->retirement;
+void retirement_make(struct fixture *fixture, void **dead) {
+  struct retirement_part *part = &fixture->retirement;
   nocter_retirement_options_init(&part->options, sizeof part->options);
   part->options.maximum_resources = 8;
   part->options.workers = 4;
@@ -97,8 +97,8 @@ void retirement_make(struct fixture* fixture, void** dead) {
 }
 
 /* Some of these were ended by the call that was tried: doing it again does nothing (FFI-04). */
-void retirement_end(struct fixture* fixture) {
-  struct retirement_part* part = &fixture->retirement;
+void retirement_end(struct fixture *fixture) {
+  struct retirement_part *part = &fixture->retirement;
   nocter_permit_drop(part->permit);
   nocter_resource_drop(part->resource);
   nocter_cleanup_drop(part->cleanup);
@@ -108,10 +108,10 @@ void retirement_end(struct fixture* fixture) {
   nocter_retirement_destroy(part->grave);
 }
 
-void retirement_picture(const struct fixture* fixture, struct picture* picture) {
-  const nocter_retirement* const services[2] = {fixture->retirement.service, fixture->retirement.other};
+void retirement_picture(const struct fixture *fixture, struct picture *picture) {
+  const nocter_retirement *const services[2] = {fixture->retirement.service, fixture->retirement.other};
   for (int i = 0; i < 2; i++) {
-    nocter_retirement_counts* counts = &picture->retirement_counts[i];
+    nocter_retirement_counts *counts = &picture->retirement_counts[i];
     nocter_retirement_counts_init(counts, sizeof *counts);
     REQUIRE(nocter_retirement_count(services[i], counts) == NOCTER_OK);
     counts->oldest_queued_ns = 0;
