@@ -15,7 +15,8 @@
 #include <list>
 #include <memory>
 
-#include "support/fixture.hpp"
+#include "support/check.hpp"
+#include "support/thread.hpp"
 
 namespace nocter_tests {
 
@@ -37,15 +38,15 @@ class EpollLoop {
     epoll_event interest = {};
     interest.events = EPOLLIN | Events;
     interest.data.ptr = &handlers_.back();
-    BOOST_REQUIRE_EQUAL(epoll_ctl(epoll_, EPOLL_CTL_ADD, fd, &interest), 0);
+    HOLDS(epoll_ctl(epoll_, EPOLL_CTL_ADD, fd, &interest) == 0);
   }
   void every_ms(int ms, const Handler& handler) {
     const int timer = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
-    BOOST_REQUIRE_GE(timer, 0);
+    HOLDS(timer >= 0);
     timers_.push_back(timer);
     const timespec period = {ms / 1'000, ms % 1'000 * 1'000'000L};
     const itimerspec spec = {period, period};
-    BOOST_REQUIRE_EQUAL(timerfd_settime(timer, 0, &spec, nullptr), 0);
+    HOLDS(timerfd_settime(timer, 0, &spec, nullptr) == 0);
     watch(timer, [timer, handler] {
       uint64_t count = 0;
       if (read(timer, &count, sizeof count) == ssize_t{sizeof count}) handler();
@@ -56,7 +57,7 @@ class EpollLoop {
     while (running_) {
       epoll_event events[8];
       const int count = epoll_wait(epoll_, events, 8, kLimitMs);
-      BOOST_REQUIRE_NE(count, 0);
+      if (!HOLDS(count > 0)) return;
       for (int i = 0; i < count && running_; i++) (*static_cast<Handler*>(events[i].data.ptr))();
     }
   }
@@ -72,34 +73,34 @@ class EpollLoop {
 class LibuvLoop {
  public:
   static constexpr const char* kName = "libuv";
-  LibuvLoop() { BOOST_REQUIRE_EQUAL(uv_loop_init(&loop_), 0); }
+  LibuvLoop() { HOLDS(uv_loop_init(&loop_) == 0); }
   ~LibuvLoop() {
     uv_walk(
         &loop_, [](uv_handle_t* handle, void*) { uv_close(handle, nullptr); }, nullptr);
     uv_run(&loop_, UV_RUN_DEFAULT);
-    BOOST_CHECK_EQUAL(uv_loop_close(&loop_), 0);
+    HOLDS(uv_loop_close(&loop_) == 0);
   }
   LibuvLoop(const LibuvLoop&) = delete;
   LibuvLoop& operator=(const LibuvLoop&) = delete;
   void watch(int fd, Handler handler) {
     Watched<uv_poll_t>& watched = polls_.emplace_back();
     watched.handler = std::move(handler);
-    BOOST_REQUIRE_EQUAL(uv_poll_init(&loop_, &watched.handle, fd), 0);
+    HOLDS(uv_poll_init(&loop_, &watched.handle, fd) == 0);
     watched.handle.data = &watched;
     const auto called = [](uv_poll_t* handle, int status, int) {
       STATUS(status, 0);
       static_cast<Watched<uv_poll_t>*>(handle->data)->handler();
     };
-    BOOST_REQUIRE_EQUAL(uv_poll_start(&watched.handle, UV_READABLE, called), 0);
+    HOLDS(uv_poll_start(&watched.handle, UV_READABLE, called) == 0);
   }
   void every_ms(int ms, Handler handler) {
     Watched<uv_timer_t>& watched = timers_.emplace_back();
     watched.handler = std::move(handler);
-    BOOST_REQUIRE_EQUAL(uv_timer_init(&loop_, &watched.handle), 0);
+    HOLDS(uv_timer_init(&loop_, &watched.handle) == 0);
     watched.handle.data = &watched;
     const auto called = [](uv_timer_t* handle) { static_cast<Watched<uv_timer_t>*>(handle->data)->handler(); };
     const auto period = static_cast<uint64_t>(ms);
-    BOOST_REQUIRE_EQUAL(uv_timer_start(&watched.handle, called, period, period), 0);
+    HOLDS(uv_timer_start(&watched.handle, called, period, period) == 0);
   }
   void run() { uv_run(&loop_, UV_RUN_DEFAULT); }
   void stop() { uv_stop(&loop_); }
