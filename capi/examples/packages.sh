@@ -8,8 +8,9 @@
 # line what to install. Returns 0 when everything is there, else 1. On a system without dpkg nothing is checked:
 # the build itself then says what it misses.
 
-# Boost: 1.81, because the default one of Debian 12 (1.74) does not compile as C++20. zlib: the example's CRC-32.
-nocter_build_packages=(cmake ninja-build g++ libboost1.81-dev zlib1g-dev)
+# Boost: 1.81, because the default one of Debian 12 (1.74) does not compile as C++20. xxHash: a header for
+# hashing keys. zlib: the example's CRC-32.
+nocter_build_packages=(cmake ninja-build g++ libboost1.81-dev libxxhash-dev zlib1g-dev)
 
 need_packages() {
   local purpose=$1 package log

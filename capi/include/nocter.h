@@ -10,6 +10,7 @@
 
 #include <nocter/base.h>
 #include <nocter/blocking.h>
+#include <nocter/keyed.h>
 #include <nocter/retirement.h>
 #include <nocter/signal.h>
 #include <nocter/workers.h>

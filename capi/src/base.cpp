@@ -33,6 +33,7 @@ static_assert(NOCTER_WORKER_LOST == static_cast<int>(Status::worker_lost) &&
               NOCTER_EMPTY == static_cast<int>(Status::empty) && NOCTER_PENDING == static_cast<int>(Status::pending) &&
               NOCTER_TIMEOUT == static_cast<int>(Status::timeout) &&
               NOCTER_SATURATED == static_cast<int>(Status::saturated) &&
+              NOCTER_COALESCED == static_cast<int>(Status::coalesced) &&
               NOCTER_CLOSED == static_cast<int>(Status::closed) &&
               NOCTER_INTERRUPTED == static_cast<int>(Status::interrupted));
 static_assert(

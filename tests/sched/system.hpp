@@ -134,6 +134,9 @@ inline void yield_core() { sched::yield(); }
 // One: then nobody spins, and what is left of the patience are yields.
 inline unsigned usable_cores() { return 1; }
 
+// The same one always, so that a schedule can be played again.
+inline uint64_t random_seed() { return 1; }
+
 inline void scheduling_point(const char* where) { sched::point(where); }
 
 struct Telling;

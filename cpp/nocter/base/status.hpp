@@ -10,6 +10,7 @@ enum class Status : int32_t {
   empty = 1,
   pending = 2,
   saturated = 3,
+  coalesced = 4,
   worker_lost = 5,
   timeout = 6,
   interrupted = 7,

@@ -1,5 +1,7 @@
 #include "nocter/base/system.hpp"
 
+#include <sys/random.h>
+
 namespace nocter::base {
 
 namespace {
@@ -74,6 +76,15 @@ unsigned usable_cores() {
     known.store(cores, std::memory_order_relaxed);
   }
   return cores;
+}
+
+uint64_t random_seed() {
+  uint64_t seed = 0;
+  // Before the kernel has gathered enough, or where the call is forbidden: what addresses and clock have of chance.
+  if (getrandom(&seed, sizeof seed, GRND_NONBLOCK) != static_cast<ssize_t>(sizeof seed)) {
+    seed ^= reinterpret_cast<uintptr_t>(&seed) ^ static_cast<uint64_t>(now_ns()) << 20;
+  }
+  return seed;
 }
 
 }  // namespace nocter::base

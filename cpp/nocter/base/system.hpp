@@ -77,6 +77,9 @@ inline void yield_core() { sched_yield(); }
 // How many cores this process may use; with one, spinning only keeps the awaited thread from running.
 unsigned usable_cores();
 
+// From the kernel: nobody outside knows it.
+uint64_t random_seed();
+
 // Marks a place for the explorer; nothing in production.
 inline void scheduling_point(const char*) {}
 

@@ -1,0 +1,422 @@
+// The side of those who notify; closing, counting, and how a queue begins and ends.
+#include "nocter/keyed.hpp"
+
+#include <cstdlib>
+#include <new>
+
+#include "nocter/base/identity.hpp"
+#include "nocter/base/planted.hpp"
+
+namespace nocter::keyed {
+
+using base::BothLocked;
+using base::Locked;
+using base::planted;
+using base::status_of;
+using base::Wait;
+using base::Woken;
+
+// ---- Birth and end --------------------------------------------------------------------------------------------------
+
+namespace {
+
+// Places of one block of memory, each at a multiple of a cache line. The first time over it only adds up.
+class Block {
+ public:
+  explicit Block(void* start) : start_(static_cast<std::byte*>(start)) {}
+  template <class T>
+  T* of(size_t count) {
+    T* const here = start_ == nullptr ? nullptr : reinterpret_cast<T*>(start_ + size_);
+    size_ += (count * sizeof(T) + kLine - 1) / kLine * kLine;
+    return here;
+  }
+  size_t size() const { return size_; }
+
+ private:
+  static constexpr size_t kLine = 64;
+  std::byte* const start_;
+  size_t size_ = 0;
+};
+
+Service::Memory lay_out(Block& block, const Options& options) {
+  const uint32_t keys = options.maximum_keys;
+  const uint32_t cells = base::Crossing::cells_for(keys);
+  const size_t long_words = KeyTable::long_words_for(options.maximum_key_size);
+  Service::Memory memory{};
+  memory.table.records = block.of<Record>(keys);
+  memory.table.slots = block.of<base::Atomic<uint32_t>>(KeyTable::slots_for(keys));
+  memory.submitted = block.of<base::Atomic<uint64_t>>(cells);
+  memory.absent = block.of<base::Atomic<uint64_t>>(cells);
+  memory.due = block.of<uint32_t>(cells);
+  memory.timers = block.of<Timers::Entry>(keys);
+  memory.passes = block.of<Pass>(size_t{options.workers} + kRestingPasses);
+  memory.held_key = block.of<char>(options.maximum_key_size);
+  memory.table.long_keys = block.of<base::Atomic<uint64_t>>(keys * long_words);
+  return memory;
+}
+
+}  // namespace
+
+Service* Service::create(const Options& options) {
+  // Untouched memory are the system's zero pages: a large queue costs memory only as far as it is filled, but none is asked for later.
+  Block measure(nullptr);
+  lay_out(measure, options);
+  void* const memory = std::calloc(1, measure.size() + alignof(Pass));
+  if (memory == nullptr) return nullptr;
+  const uintptr_t line = alignof(Pass) - 1;
+  Block block(reinterpret_cast<void*>((reinterpret_cast<uintptr_t>(memory) + line) & ~line));
+  Memory places = lay_out(block, options);
+  places.block = memory;
+  const uint64_t number = base::next_service_number();
+  Service* made = number == 0 ? nullptr : base::make_handle<Service, base::Kind::keyed>(options, places, number);
+  if (made == nullptr) std::free(memory);
+  return made;
+}
+
+Service::Shared::Shared(const Options& options, const Memory& m)
+    : tells_waiters(options.waiters.wake != nullptr),
+      maximum_keys(options.maximum_keys),
+      workers(options.workers),
+      maximum_key_size(options.maximum_key_size),
+      patience(options.patience),
+      seed(base::random_seed()),
+      memory(m.block),
+      passes(m.passes),
+      held_key(m.held_key),
+      backoff(options.backoff) {}
+
+Service::Service(const Options& options, const Memory& memory, uint64_t number)
+    : base::Service<Service, base::Kind::keyed>(number, options.waiters, options.work),
+      shared_(options, memory),
+      table_(memory.table, options.maximum_keys, options.maximum_key_size),
+      back_(memory, table_, base::Crossing::cells_for(options.maximum_keys) - 1, shared_.seed),
+      submitted_(memory.submitted, base::Crossing::cells_for(options.maximum_keys)),
+      absent_(memory.absent, base::Crossing::cells_for(options.maximum_keys)) {}
+
+Service::~Service() { std::free(shared_.memory); }
+
+// Who looks without a lock since before the queue was closed is on its way out: a few instructions, if its thread runs.
+void Service::empty_out() {
+  constexpr int64_t kWhile = 100'000;
+  base::EventCount never;
+  for (Stripe& stripe : stripes_) {
+    while ((stripe.word.load() & kLookers) != 0) {
+      never.wait(never.version(), Wait{base::now_ns() + kWhile, nullptr, false}, base::default_patience());
+    }
+  }
+}
+
+base::Atomic<uint64_t>& Service::stripe() const {
+  constexpr uint64_t kSpread = 0x9e3779b97f4a7c15U;
+  static_assert(kStripes == 4);
+  const uint64_t thread = reinterpret_cast<uintptr_t>(&base::self()) >> 6;
+  return stripes_[thread * kSpread >> 62].word;
+}
+
+Service::Looking::Looking(Service& service) : stripe_(service.stripe()) { stripe_.fetch_add(1); }
+
+// ---- Notifications ----------------------------------------------------------------------------------------------------
+
+Status Service::notify(const char* data, size_t size) {
+  if (size > shared_.maximum_key_size) return Status::limit;
+  const Key key = key_of(data, size);
+  for (;;) {
+    KeyTable::Found found{nullptr, Word()};
+    Status status;
+    {
+      Looking looking(*this);
+      if (!closed()) {
+        found = table_.find(key);
+        if (found.record != nullptr && notify_found(found, status, looking)) return status;
+      }
+    }
+    const int64_t now = base::coarse_now_ns();
+    Reference staying(*this, Reference::later);
+    base::After after;
+    Locked lock(front_.mutex);
+    status = notify_at_front(key, found, now, after);
+    finish(lock, after, staying);
+    if (status != Status::saturated || !note_refused()) return status;
+  }
+}
+
+// The compare-and-swap is made also where it changes nothing: by it the pass that will come sees what was done before the notification.
+bool Service::notify_found(KeyTable::Found& found, Status& status, Looking& looking) {
+  const uint64_t version = found.word.version();
+  do {
+    const KeyState from = found.word.state();
+    if (from == KeyState::absent || from == KeyState::delayed) return false;
+    const Step step = keyed::step(from, KeyEvent::notify);
+    if (planted("mark_without_swap") && from == step.next) return status = step.status, true;
+    if (found.record->change(found.word, found.word.with(step.next))) {
+      status = step.status;
+      if (status == Status::coalesced) looking.coalesced();
+      return true;
+    }
+  } while (found.word.version() == version);
+  found.record = nullptr;
+  return false;
+}
+
+// The key's record, for a key that is or may be retained.
+Status Service::find_or_store(const Key& key, Record*& record) {
+  record = table_.find(key).record;
+  if (record != nullptr) return Status::ok;
+  if (full()) return Status::saturated;
+  record = &unused_record();
+  table_.put(*record, key);
+  return Status::ok;
+}
+
+Status Service::notify_at_front(const Key& key, KeyTable::Found found, int64_t now, base::After& after) {
+  if (closed()) {
+    front_.rejected_closed++;
+    return Status::closed;
+  }
+  Record* record = found.record;
+  if (record == nullptr || record->now().version() != found.word.version()) {
+    if (find_or_store(key, record) != Status::ok) {
+      front_.rejected_full++;
+      return Status::saturated;
+    }
+  }
+  for (Word word = record->now();;) {
+    const KeyState from = word.state();
+    if (from == KeyState::absent && full()) {
+      front_.rejected_full++;
+      return Status::saturated;
+    }
+    const Step step = keyed::step(from, KeyEvent::notify);
+    if (!record->change(word, word.with(step.next))) continue;
+    if (from == KeyState::absent) front_.admitted++;
+    if (step.next == KeyState::waiting && from != KeyState::waiting) submit(*record, now, after);
+    if (step.status == Status::coalesced) stripe().fetch_add(kCoalesced);
+    return step.status;
+  }
+}
+
+void Service::submit(Record& record, int64_t now, base::After& after) {
+  record.since = now;
+  submitted_.push(table_.place_of(record));
+  if (!planted("notify_wakes_nobody")) claimers_.call(after);
+}
+
+bool Service::full() {
+  if (front_.admitted - front_.released_seen < shared_.maximum_keys) return false;
+  front_.released_seen = back_.released.observe();
+  return front_.admitted - front_.released_seen >= shared_.maximum_keys;
+}
+
+// A record that was never used, or the one whose key has been gone for longest: there is one, for the queue is not full, and each whose
+// key is gone is listed.
+Record& Service::unused_record() {
+  if (front_.carved < shared_.maximum_keys) return table_.at(front_.carved++);
+  for (;;) {
+    Record* record = nullptr;
+    absent_.take(
+        1, [](uint32_t) {}, [&](uint32_t place) { record = &table_.at(place); });
+    for (Word word = record->now();;) {
+      if (word.state() == KeyState::absent) {
+        if (!planted("record_keeps_its_version")) record->word.store(word.of_next_key().bits());
+        table_.remove(*record);
+        return *record;
+      }
+      if (record->change(word, word.with_listed(false))) break;  // its key came back: it is listed again when it goes
+    }
+  }
+}
+
+bool Service::note_refused() {
+  if (!shared_.tells_waiters || back_.refused.glance() != 0) return false;
+  BothLocked lock(back_.mutex, front_.mutex);
+  if (closed()) return false;
+  if (!full()) {
+    front_.rejected_full--;  // it is tried again
+    return true;
+  }
+  back_.refused.store(1);
+  return false;
+}
+
+Status Service::notify_after(const char* data, size_t size, int64_t delay_ns) {
+  if (delay_ns == 0) return notify(data, size);
+  if (size > shared_.maximum_key_size) return Status::limit;
+  const Key key = key_of(data, size);
+  const int64_t due = later(base::now_ns(), delay_ns);
+  for (;;) {
+    {
+      Reference staying(*this, Reference::later);
+      base::After after;
+      BothLocked lock(back_.mutex, front_.mutex);
+      if (closed()) {
+        front_.rejected_closed++;
+        return Status::closed;
+      }
+      Record* record;
+      Status status = find_or_store(key, record);
+      if (status == Status::ok && record->now().state() == KeyState::absent && full()) status = Status::saturated;
+      if (status == Status::ok) {
+        const Moved moved = move(*record, KeyEvent::notify_later);
+        if (moved.from == KeyState::absent) front_.admitted++;
+        if (moved.step.status == Status::coalesced) stripe().fetch_add(kCoalesced);
+        if (keyed::has_time(moved.step.next)) {
+          const bool nearer = due < next_time();
+          back_.timers.set(*record, due);
+          if (nearer) time_came_nearer(due, after);
+        }
+        finish(lock, after, staying);
+        return moved.step.status;
+      }
+      front_.rejected_full++;
+    }
+    if (!note_refused()) return Status::saturated;
+  }
+}
+
+void Service::notify_batch(const Text* keys, size_t count, Status* each) {
+  Key hashed[kBatch];
+  for (size_t i = 0; i < count; i++) {
+    hashed[i] = key_of(keys[i].data, keys[i].size);
+    if (!closed()) table_.prefetch(hashed[i].hash);
+  }
+  const int64_t now = base::coarse_now_ns();
+  bool refused = false;
+  {
+    Reference staying(*this, Reference::later);
+    base::After after;
+    Locked lock(front_.mutex);
+    for (size_t i = 0; i < count; i++) {
+      each[i] = notify_at_front(hashed[i], {nullptr, Word()}, now, after);
+      refused |= each[i] == Status::saturated;
+    }
+    finish(lock, after, staying);
+  }
+  for (size_t i = 0; refused && i < count; i++) {
+    if (each[i] != Status::saturated) continue;
+    if (!note_refused()) return;
+    each[i] = notify(keys[i].data, keys[i].size);
+  }
+}
+
+// ---- Closing and counting ---------------------------------------------------------------------------------------------
+
+void Service::close(Closing mode) {
+  Reference staying(*this, Reference::later);
+  base::After after;
+  Source source;
+  BothLocked lock(back_.mutex, front_.mutex);
+  const Closing before = closing();
+  if (before == Closing::discard || before == mode) return;
+  staying.hold();
+  take_submitted();
+  shared_.closing.store(static_cast<uint8_t>(mode));
+  const bool drop = take_source(source);
+  if (mode == Closing::drain && !planted("drain_discards")) {
+    fire_timers(kNever);
+  } else {
+    discard_all(after);
+  }
+  claimers_.call_all(after);
+  tell_if_drained(after);
+  finish(lock, after, staying);
+  if (drop) drop_source(source);
+}
+
+void Service::discard_all(base::After& after) {
+  const auto discard = [&](Record& record) {
+    const Moved moved = move(record, KeyEvent::discard);
+    if (moved.step.next == KeyState::absent) key_gone(record, moved.listed, after);
+  };
+  for (; back_.due_first != back_.due_end; back_.due_first++) {
+    discard(table_.at(back_.due[back_.due_first & back_.due_mask]));
+  }
+  while (!back_.timers.empty()) {
+    Record& record = back_.timers.first();
+    back_.timers.remove(record);
+    if (record.now().state() == KeyState::delayed) discard(record);
+  }
+  for (Pass& pass : back_.running) {
+    discard(*pass.record);
+    if (!planted("close_interrupts_nobody")) pass.interrupt.interrupt.raise();
+  }
+}
+
+bool Service::is_drained() const {
+  return closed() && retained() == 0 && !back_.resync.running && back_.resync.dropping == 0;
+}
+
+void Service::tell_if_drained(base::After& after) {
+  if (!is_drained()) return;
+  back_.drained.tell_all(after.wakes);
+  after.tell_waiters = true;
+}
+
+Status Service::drained(const Wait* wait) {
+  Reference staying(*this, Reference::later);
+  Locked lock(back_.mutex);
+  if (!closed()) return Status::state;
+  for (Woken why = Woken::changed;;) {
+    if (is_drained()) return Status::ok;
+    if (wait == nullptr) return Status::pending;
+    if (serves_here()) return Status::would_deadlock;
+    if (why != Woken::changed) return status_of(why);
+    staying.hold();
+    why = back_.drained.wait(lock, *wait, shared_.patience);
+  }
+}
+
+Counts Service::count() const {
+  const int64_t now = base::coarse_now_ns();
+  const auto age = [now](int64_t since) -> int64_t { return now > since ? now - since : 1; };
+  using S = KeyState;
+  using E = KeyEvent;
+  BothLocked lock(back_.mutex, front_.mutex);
+  take_submitted();
+  const auto happened = [this](S from, E event) {
+    return back_.moves[static_cast<size_t>(from)][static_cast<size_t>(event)];
+  };
+  const auto ended = [&](S from) {
+    return happened(from, E::complete) + happened(from, E::fail) + happened(from, E::retry);
+  };
+  Counts c{};
+  c.accepting = !closed();
+  c.active = back_.busy;
+  for (const Pass& pass : back_.running) c.dirty += dirty(pass.record->now().state()) ? 1 : 0;
+  c.waiting = back_.due_end - back_.due_first;
+  c.retained = static_cast<uint32_t>(retained());
+  c.delayed = c.retained - c.waiting - c.active;
+  c.maximum_keys = shared_.maximum_keys;
+  c.workers = shared_.workers;
+  c.accepted_new = front_.admitted;
+  for (const Stripe& stripe : stripes_) c.coalesced += stripe.word.load() / kCoalesced;
+  c.rejected_full = front_.rejected_full;
+  c.rejected_closed = front_.rejected_closed;
+  c.started = happened(S::waiting, E::start);
+  for (const S from : {S::active, S::active_dirty, S::active_delayed}) {
+    c.completed += happened(from, E::complete);
+    c.failed += happened(from, E::fail) + happened(from, E::retry);
+  }
+  c.requeued = ended(S::active_dirty) + ended(S::active_delayed);
+  c.retried = happened(S::active, E::retry);
+  c.discarded_waiting = happened(S::waiting, E::discard) + happened(S::delayed, E::discard);
+  c.discarded_dirty = happened(S::active_dirty, E::discard) + happened(S::active_delayed, E::discard);
+  c.marked_dirty = c.requeued + c.dirty + c.discarded_dirty;
+  c.resync_keys = back_.resync.keys;
+  c.resync_rounds = back_.resync.rounds;
+  c.resync_failures = back_.resync.failures;
+  c.exceptions = exceptions_thrown();
+  if (c.waiting != 0) c.oldest_waiting_ns = age(table_.at(back_.due[back_.due_first & back_.due_mask]).since);
+  if (!back_.running.empty()) c.longest_active_ns = age(back_.running.front().since);
+  return c;
+}
+
+// ---- What both sides share ----------------------------------------------------------------------------------------------
+
+// Closing took what there was, and nothing comes after it.
+void Service::take_submitted() const {
+  if (closed()) return;
+  submitted_.take(
+      SIZE_MAX, [](uint32_t) {}, [this](uint32_t place) { back_.due[back_.due_end++ & back_.due_mask] = place; });
+}
+
+}  // namespace nocter::keyed
