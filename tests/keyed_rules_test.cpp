@@ -189,9 +189,9 @@ std::set<Model> walk() {
       // The identities, move by move.
       const auto grown = [&](auto what) { return static_cast<int>(what(next)) - static_cast<int>(what(model)); };
       HOLDS(t.started == t.ended + grown([](const Model& m) { return m.active(); }));
-      HOLDS(t.accepted_new + t.requeued + t.retried ==
-            t.started + grown([](const Model& m) { return m.in(S::waiting) + m.in(S::delayed); }) +
-                t.discarded_waiting);
+      HOLDS(t.accepted_new + t.requeued + t.retried == t.started + grown([](const Model& m) {
+                                                         return m.in(S::waiting) + m.in(S::delayed);
+                                                       }) + t.discarded_waiting);
       HOLDS(t.marked == t.requeued + grown([](const Model& m) { return m.dirty(); }) + t.discarded_dirty);
       if (seen.insert(next).second) ahead.push_back(next);
     }

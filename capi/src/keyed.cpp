@@ -205,7 +205,8 @@ nocter_status nocter_keyed_notify_many(nocter_keyed* keyed, const nocter_text* k
     core(keyed)->notify_batch(texts, size, each);
     for (size_t i = 0; i < size; i++) {
       if (out_each != nullptr) out_each[first + i] = capi::to_c(each[i]);
-      if (each[i] == Status::closed || (each[i] == Status::saturated && worst == NOCTER_OK)) worst = capi::to_c(each[i]);
+      if (each[i] == Status::closed || (each[i] == Status::saturated && worst == NOCTER_OK))
+        worst = capi::to_c(each[i]);
     }
   }
   return worst;

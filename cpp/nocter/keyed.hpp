@@ -58,7 +58,7 @@ struct alignas(64) Pass {
   Record* record = nullptr;
   int64_t since = 0;
   uint32_t failures = 0;  // of the key in a row, before this pass
-  Place place;  // among those that run, or those that rest
+  Place place;            // among those that run, or those that rest
 };
 
 // Where keys come from again: asked outside of every lock.
@@ -169,15 +169,15 @@ class Service : public base::Service<Service, base::Kind::keyed> {
 
   bool claimable() const { return back_.due_first != back_.due_end && back_.busy < shared_.workers; }  // back
   uint64_t retained() const { return front_.admitted - back_.released.observe(); }  // front, or back once closed
-  bool is_drained() const;                                                     // back
-  bool nothing_will_come() const;                                              // back
-  void take_submitted() const;                                                 // back
-  void put_behind(Record& record);                                             // back
-  Pass* start_pass(base::After& after);                                        // back
-  Pass& unused_pass();                                                         // back
-  void key_gone(Record& record, bool listed, base::After& after);              // back
-  void tell_if_drained(base::After& after);                                    // back
-  void discard_all(base::After& after);                                        // both
+  bool is_drained() const;                                                          // back
+  bool nothing_will_come() const;                                                   // back
+  void take_submitted() const;                                                      // back
+  void put_behind(Record& record);                                                  // back
+  Pass* start_pass(base::After& after);                                             // back
+  Pass& unused_pass();                                                              // back
+  void key_gone(Record& record, bool listed, base::After& after);                   // back
+  void tell_if_drained(base::After& after);                                         // back
+  void discard_all(base::After& after);                                             // both
   Status claim(const base::Wait* wait, const base::Interrupt* stop, Pass*& out);
   Pass* claim_for_worker(base::Interrupt& stop);
   base::Woken wait_for_work(base::Locked& lock, const base::Wait& wait);
@@ -206,8 +206,8 @@ class Service : public base::Service<Service, base::Kind::keyed> {
     uint64_t rejected_full = 0, rejected_closed = 0;
   };
   struct Resync {
-    bool wanted = false;   // there is a source
-    bool running = false;  // a thread is inside a slice
+    bool wanted = false;            // there is a source
+    bool running = false;           // a thread is inside a slice
     base::Atomic<uint8_t> renewed;  // since then another source, or none, has taken the place of the one it asks
     bool holds_key = false;         // held_key was given by the source and found no place yet
     uint32_t slice = 0, held_size = 0;
@@ -227,9 +227,10 @@ class Service : public base::Service<Service, base::Kind::keyed> {
     const uint32_t due_mask;
     uint32_t due_first = 0, due_end = 0;
     base::Atomic<uint8_t> refused;  // a notification found no room since the waiters' notifier was told last
-    PassList running, resting;  // oldest claim first; longest at rest first
+    PassList running, resting;      // oldest claim first; longest at rest first
     uint32_t carved = 0, at_rest = 0;
-    uint64_t keeper = 0, last_ticket = 0;  // which of the claimers keeps the time: it sleeps no longer than until keeper_due
+    uint64_t keeper = 0,
+             last_ticket = 0;  // which of the claimers keeps the time: it sleeps no longer than until keeper_due
     int64_t keeper_due = 0;
     uint64_t random;
     base::Condition drained;

@@ -59,8 +59,7 @@ class Service::Slice {
 
  private:
   struct Inside : base::Telling {
-    explicit Inside(Service& s)
-        : base::Telling{&s, nullptr, false, false, base::self().telling}, service(s) {
+    explicit Inside(Service& s) : base::Telling{&s, nullptr, false, false, base::self().telling}, service(s) {
       base::self().telling = this;
     }
     ~Inside() {
@@ -84,7 +83,8 @@ class Service::Slice {
       base::call_foreign(service_.exceptions(),
                          [&] { status = source_.next(source_.function, source_.user, data, size); });
     }
-    const bool fits = status == Status::ok && size <= service_.shared_.maximum_key_size && (data != nullptr || size == 0);
+    const bool fits =
+        status == Status::ok && size <= service_.shared_.maximum_key_size && (data != nullptr || size == 0);
     if (!fits) {
       (status == Status::empty ? rounds_ : failures_)++;
       return false;

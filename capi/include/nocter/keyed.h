@@ -146,9 +146,9 @@ NOCTER_API NOCTER_NODISCARD nocter_status nocter_keyed_notify_many(nocter_keyed 
  * @param[out] out the guard, to be ended with nocter_pass_complete(), nocter_pass_fail(), nocter_pass_retry_after() or
  *             nocter_pass_drop(); NULL unless NOCTER_OK.
  * @return NOCTER_OK; NOCTER_EMPTY: nothing due or as many passes as workers run, and no wait was given; NOCTER_TIMEOUT;
- *         NOCTER_INTERRUPTED; NOCTER_CLOSED: closed, and nothing waits any more; NOCTER_E_ARGUMENT; NOCTER_E_REENTRANT;
- *         NOCTER_E_FORKED; NOCTER_E_WOULD_DEADLOCK: this thread runs a pass of this queue and holds its last worker
- *         slot.
+ *         NOCTER_INTERRUPTED; NOCTER_CLOSED: no pass will come any more, which while the queue drains is certain once
+ *         no key is retained; NOCTER_E_ARGUMENT; NOCTER_E_REENTRANT; NOCTER_E_FORKED; NOCTER_E_WOULD_DEADLOCK: this
+ *         thread runs a pass of this queue and holds its last worker slot.
  * @par Threads any thread; may wait. May call the source of nocter_keyed_resync().
  * @since 0.1
  */
@@ -235,7 +235,8 @@ NOCTER_API void nocter_pass_drop(nocter_pass *pass);
  * @brief Where the keys of all things there are can be had again, one after the other.
  *
  * It is asked by the threads that claim, one at a time, outside of every lock, so it may wait, though the claim waits
- * with it. Where the next key is found is its own affair, kept behind `user`.
+ * with it. Where the next key is found is its own affair, kept behind `user`. Inside it this queue is as inside a
+ * notifier: queries work, calls that return a status are NOCTER_E_REENTRANT.
  */
 typedef struct nocter_keyed_source {
   /** Puts the next key into *out_key, valid until it is called again or dropped, and says NOCTER_OK; says NOCTER_EMPTY
@@ -309,7 +310,7 @@ NOCTER_API void nocter_keyed_close(nocter_keyed *keyed, nocter_close_mode mode);
  * @param wait how long; NULL: do not wait.
  * @return NOCTER_OK; NOCTER_PENDING: not yet and no wait was given; NOCTER_TIMEOUT; NOCTER_INTERRUPTED;
  *         NOCTER_E_STATE: it was not closed; NOCTER_E_ARGUMENT; NOCTER_E_REENTRANT; NOCTER_E_FORKED;
- *         NOCTER_E_WOULD_DEADLOCK: this thread runs a pass of this queue, or is inside its source.
+ *         NOCTER_E_WOULD_DEADLOCK: this thread runs a pass of this queue.
  * @par Threads any thread; may wait.
  * @since 0.1
  */
@@ -433,9 +434,9 @@ typedef nocter_status (*nocter_keyed_fn)(void *user, nocter_text key, nocter_pas
  * @param user passed to run; may be NULL; must live until the workers are stopped.
  * @param options how the threads are made; NULL: the defaults.
  * @param[out] out the workers, to be given up with nocter_workers_destroy(); NULL on failure.
- * @return NOCTER_OK; NOCTER_CLOSED; NOCTER_E_MEMORY when a thread cannot be made; NOCTER_E_STATE when a start hook
- *         failed with a positive status, else that hook's own; NOCTER_E_ARGUMENT; NOCTER_E_REENTRANT; NOCTER_E_FORKED.
- *         After any but NOCTER_OK no thread is left.
+ * @return NOCTER_OK; NOCTER_CLOSED: closed with NOCTER_CLOSE_DISCARD; NOCTER_E_MEMORY when a thread cannot be made;
+ *         NOCTER_E_STATE when a start hook failed with a positive status, else that hook's own; NOCTER_E_ARGUMENT;
+ *         NOCTER_E_REENTRANT; NOCTER_E_FORKED. After any but NOCTER_OK no thread is left.
  * @par Threads any thread.
  * @since 0.1
  */
