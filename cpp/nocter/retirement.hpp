@@ -112,6 +112,10 @@ class Service : public base::Service<Service, base::Kind::retirement> {
 
   // Threads that clean by ending each resource.
   base::Workers::Started serve(base::ThreadOptions options, base::Workers*& out);
+  // What each of them does: it was announced, holds the service, and returns when nothing is left or `stop` was raised. False: nothing
+  // will come any more.
+  bool serving_begins(uint32_t threads);
+  void serve_here(base::Interrupt& stop);
 
  private:
   friend base::Service<Service, base::Kind::retirement>;
@@ -151,7 +155,7 @@ class Service : public base::Service<Service, base::Kind::retirement> {
 
   // The base's, and then cleans what nobody else would.
   void finish(base::Locked& lock, After& after, Reference& staying);
-  base::Woken wait_for_work(base::Locked& lock, const base::Wait& wait);
+  base::Woken wait_for_work(base::Locked& lock, const base::Wait& wait, bool ends_with_handle);
   static void queue(Record& record, Event event, Identity* id);
   void end_cleanup(Record& record, Event event, int32_t code);
   // For a thread of ours; null: no more.

@@ -12,10 +12,11 @@ using base::Wait;
 using base::WaitingWorker;
 using base::Woken;
 
-Woken Service::wait_for_work(Locked& lock, const Wait& wait) {
+// A claim ends with the handle it was made with; threads of ours go on.
+Woken Service::wait_for_work(Locked& lock, const Wait& wait, bool ends_with_handle) {
   return claimers_.wait(
       lock, wait, patience_, [this] { return claimable_.glance() != 0; },
-      [this] { return ready_record() != nullptr || work_is_over() || destroyed_; });
+      [=, this] { return ready_record() != nullptr || work_is_over() || (ends_with_handle && destroyed_); });
 }
 
 Status Service::claim(const Wait* wait, Record*& out) {
@@ -38,7 +39,7 @@ Status Service::claim(const Wait* wait, Record*& out) {
     const WaitingWorker here(waiting_workers_, serves_here());
     if (here.is_last_of(workers_)) return Status::would_deadlock;
     staying.hold();
-    why = wait_for_work(lock, *wait);
+    why = wait_for_work(lock, *wait, true);
   }
 }
 
@@ -95,19 +96,28 @@ class Serving final : public base::Work {
   Service& service_;
 };
 
-void Serving::run(Interrupt& stop) {
+void Serving::run(Interrupt& stop) { service_.serve_here(stop); }
+
+bool Service::serving_begins(uint32_t threads) {
+  Locked lock(mutex_);
+  if (destroyed_ || work_is_over()) return false;
+  serving_ += threads;
+  return true;
+}
+
+void Service::serve_here(Interrupt& stop) {
   struct Ended {
     Service& service;
     ~Ended() noexcept(false) { service.serving_ended(1); }
-  } ended{service_};
-  while (Record* record = service_.claim_for_worker(stop)) {
+  } ended{*this};
+  while (Record* record = claim_for_worker(stop)) {
     struct Lent {
       explicit Lent(const Record* lent) { base::self().lent = lent; }
       ~Lent() { base::self().lent = nullptr; }
       Lent(const Lent&) = delete;
       Lent& operator=(const Lent&) = delete;
     } lent(record);
-    service_.clean(*record);
+    clean(*record);
   }
 }
 
@@ -130,17 +140,13 @@ Record* Service::claim_for_worker(Interrupt& stop) {
       return record;
     }
     if (work_is_over()) return nullptr;
-    wait_for_work(lock, until_stopped);
+    wait_for_work(lock, until_stopped, false);
   }
 }
 
 base::Workers::Started Service::serve(base::ThreadOptions options, base::Workers*& out) {
   if (options.threads == 0) options.threads = workers_;
-  {
-    Locked lock(mutex_);
-    if (destroyed_ || work_is_over()) return {Status::closed, 0, 0};
-    serving_ += options.threads;
-  }
+  if (!serving_begins(options.threads)) return {Status::closed, 0, 0};
   auto* serving = new (std::nothrow) Serving(*this);
   const base::Workers::Started started = serving == nullptr ? base::Workers::Started{Status::memory, 0, ENOMEM}
                                                             : base::Workers::start(*serving, options, out);
