@@ -24,6 +24,23 @@ INTERRUPTED = {
         guard = service.claim()
         service.shutdown()
         wait = service.drained""",
+    "retirement_claim": "wait = nocter.Retirement().claim",
+    "retirement_reserve": """
+        service = nocter.Retirement(1, 1)
+        permit = service.reserve()
+        wait = lambda: service.reserve(timeout=None)""",
+    "retirement_take": """
+        service = nocter.Retirement()
+        retirement = service.reserve().attach(1).retire()
+        wait = lambda: service.take(retirement)""",
+    "retirement_wait_epoch": "service = nocter.Retirement(); wait = lambda: service.wait_epoch(service.epoch())",
+    "retirement_drained": "service = nocter.Retirement(); permit = service.reserve(); wait = service.drained",
+    "workers_stop": """
+        service = nocter.Retirement()
+        workers = service.serve()
+        service.reserve().attach(1, lambda: time.sleep(30)).close()
+        time.sleep(0.05)
+        wait = workers.stop""",
     "future": "executor = nocter.Executor(1); wait = executor.submit(time.sleep, 30).result",
     "saturated_submit": """
         executor = nocter.Executor(1, maximum_jobs=1)
@@ -136,6 +153,20 @@ executor.submit(time.sleep, 60)
 executor.submit(time.sleep, 60)
 queued = executor.submit(int)
 threading.Thread(target=wait_for, args=(queued,)).start()""",
+    "retirement_served": """
+service = nocter.Retirement()
+workers = service.serve()
+service.reserve().attach(1, lambda: time.sleep(60)).close()
+owner, permit, queued = service.reserve().attach(2, print), service.reserve(), service.reserve().attach(3, print)
+queued.close()
+time.sleep(0.05)""",
+    "retirement_by_hand": """
+service = nocter.Retirement(8, 3)
+owners = [service.reserve().attach(number, print) for number in range(5)]
+[owner.close() for owner in owners[1:]]
+cleanup, begun, permit = service.claim(), service.claim(), service.reserve()
+begun.begin()
+[threading.Thread(target=service.claim, daemon=True).start() for _ in range(3)]""",
     "never_shut_down": "kept = [nocter.Executor(2) for _ in range(5)]; [each.submit(int) for each in kept]",
 }
 ENDS = {
@@ -210,6 +241,13 @@ def test_ffi_10_whatever_is_still_open_at_exit_is_left_in_silence(python):
         interrupt = completion.interrupt
         done = service.claim().begin()[1]
         done.complete("out")
+        retirement = nocter.Retirement(8, 2, work=nocter.Signal())
+        permit, owner = retirement.reserve(), retirement.reserve().attach(object(), print)
+        identity, cleanup = retirement.reserve().attach(object(), print).retire(), retirement.claim()
+        retirement.reserve().attach(object(), print).close()
+        left = nocter.Retirement()
+        sys.owner = left.reserve().attach(object(), print)
+        left.close()
         cycle = [service.claim(), nocter.Executor(1).submit(int)]
         cycle.append(cycle)
         sys.cycle = cycle
@@ -303,6 +341,61 @@ def test_ffi_11_every_call_of_a_forked_child_says_so(python):
         """
     )
     assert (process.returncode, process.out) == (0, "child\nparent\n"), process.err
+
+
+def test_ffi_11_retirement_of_a_forked_child_says_so(python):
+    process = python(
+        """
+        import gc, os, nocter
+
+        def refuses(call, *arguments):
+            try:
+                call(*arguments)
+            except nocter.Forked as problem:
+                assert problem.status == -13, problem.status
+                return
+            raise AssertionError(f"{call} worked in the child")
+
+        service = nocter.Retirement(8, 2)
+        retirement, ended = service.reserve().attach(1, lambda: ended.append(1)).retire(), []
+        cleanup, permit, epoch = service.claim(), service.reserve(), service.epoch()
+        owner = service.reserve().attach(2, lambda: ended.append(2))
+        workers = service.serve()
+        child = os.fork()
+        if child == 0:
+            for call in (service.reserve, service.epoch, service.count, service.serve):
+                refuses(call)
+            for call in (service.claim, service.drained):
+                refuses(call, 0)
+            refuses(service.take, retirement, 0)
+            refuses(service.query, retirement)
+            refuses(service.detach, retirement)
+            refuses(service.wait_epoch, epoch, 0)
+            refuses(permit.attach, 3)
+            refuses(owner.retire)
+            assert cleanup.begin() == 1 and owner.value == 2
+            refuses(cleanup.complete)
+            workers.stop(5)
+            for handle in (service, permit, owner, cleanup):
+                handle.close()
+            del service, permit, owner, cleanup
+            gc.collect()
+            assert ended == []
+            with nocter.Retirement() as fresh, fresh.serve():
+                assert fresh.take(fresh.reserve().attach(1, lambda: 8).retire(), 10) == 8
+            print("child", flush=True)
+            raise SystemExit
+        assert os.waitpid(child, 0)[1] == 0
+        owner.close()
+        cleanup.run()
+        permit.close()
+        assert service.take(retirement) == 0
+        service.drained(10)
+        print("parent", ended)
+        """
+    )
+    assert process.returncode == 0, process.err
+    assert process.out in ("child\nparent [1, 2]\n", "child\nparent [2, 1]\n")
 
 
 def test_ffi_11_multiprocessing_with_fork_while_all_is_busy(python):

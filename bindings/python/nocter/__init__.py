@@ -4,11 +4,12 @@
         print(executor.submit(pow, 2, 10).result())
 
 Executor runs callables, and nocter.aio.Executor lets an asyncio loop await them; Blocking is the service below it,
-for those who claim and complete jobs themselves; Signal, Interrupt and EventFd are what the waits are made of.
+for those who claim and complete jobs themselves; Retirement ends resources whose end may block; Signal, Interrupt and
+EventFd are what the waits are made of.
 Whatever does not work out is an Error of a class by meaning.
 """
 
-from ._blocking import Blocking, Completion, Counts, Epoch, JobId, JobState, RunningJob
+from ._blocking import Blocking, Completion, Counts, JobId, JobState, RunningJob
 from ._errors import (
     ArgumentError,
     Closed,
@@ -33,6 +34,17 @@ from ._executor import Executor
 from ._ffi import ffi as _ffi
 from ._native import lib as _lib
 from ._native import library_path
+from ._retirement import (
+    Cleanup,
+    Permit,
+    Resource,
+    Retirement,
+    RetirementCounts,
+    RetirementId,
+    RetirementState,
+)
+from ._service import Epoch
+from ._serving import Workers
 from ._waiting import EventFd, Interrupt, Signal
 
 __version__: str = _ffi.string(_lib.nocter_version()).decode("ascii")
@@ -40,6 +52,7 @@ __version__: str = _ffi.string(_lib.nocter_version()).decode("ascii")
 __all__ = [
     "ArgumentError",
     "Blocking",
+    "Cleanup",
     "Closed",
     "Completion",
     "Counts",
@@ -58,7 +71,13 @@ __all__ = [
     "LimitError",
     "OutOfMemory",
     "Pending",
+    "Permit",
     "ReentrantError",
+    "Resource",
+    "Retirement",
+    "RetirementCounts",
+    "RetirementId",
+    "RetirementState",
     "RunningJob",
     "Saturated",
     "Signal",
@@ -66,6 +85,7 @@ __all__ = [
     "Timeout",
     "UnknownIdentity",
     "WorkerLost",
+    "Workers",
     "WouldDeadlock",
     "library_path",
 ]

@@ -1,8 +1,7 @@
 """The blocking service: a bounded set of jobs. Submit, claim, begin, complete, take.
 
-Python objects never cross into nocter: a job carries an integer token, and the object behind it waits in a dict of the
-service until the token comes back, by whichever way that is. Every call that could make nocter drop a token asks for
-it back instead, so that no object is kept longer than its job.
+A job carries a token. Every call that could make nocter drop one asks for it back instead, so that no object is kept
+longer than its job.
 """
 
 import contextlib
@@ -10,55 +9,22 @@ import enum
 import os
 import threading
 import weakref
-from dataclasses import dataclass, fields
-from itertools import count as count_up
-from typing import Any, Dict, List, Optional, Tuple, Type
+from dataclasses import dataclass
+from typing import Any, List, Optional, Tuple
 
-from ._errors import Forked, Saturated, check, error
+from . import _service as service
+from ._errors import Forked, check, error
 from ._ffi import ffi
 from ._native import Handle, lib
-from ._waiting import EventFd, Interrupt, Notifiable, Signal, wait_until_done
+from ._service import Epoch, Identity, how_often, raw, saturated
+from ._waiting import Interrupt, Notifiable, wait_until_done
 
 
-class _Identity:
-    """An opaque value: it can be compared, hashed and handed back, nothing else."""
-
-    __slots__ = ("_raw",)
-    _equal: Any
-
-    def __init__(self, raw: Any) -> None:
-        self._raw: Tuple[int, int] = (raw.service, raw.sequence)
-
-    def __eq__(self, other: object) -> bool:
-        if not isinstance(other, type(self)):
-            return NotImplemented
-        return bool(type(self)._equal(self._raw, other._raw))
-
-    def __hash__(self) -> int:
-        return hash(self._raw)
-
-    def __repr__(self) -> str:
-        return f"<nocter.{type(self).__name__} {self._raw[0]:x}-{self._raw[1]:x}>"
-
-
-class JobId(_Identity):
+class JobId(Identity):
     """Which job. Never issued twice."""
 
     __slots__ = ()
     _equal = lib.nocter_job_id_equal
-
-
-class Epoch(_Identity):
-    """A moment of a service: it advances whenever an occupied slot became free."""
-
-    __slots__ = ()
-    _equal = lib.nocter_epoch_equal
-
-
-def _raw(identity: _Identity, kind: Type[_Identity]) -> Tuple[int, int]:
-    if not isinstance(identity, kind):
-        raise TypeError(f"a nocter.{kind.__name__} is needed, not {identity!r}")
-    return identity._raw
 
 
 class JobState(enum.IntEnum):
@@ -97,30 +63,16 @@ class Counts:
     longest_running_ns: int
 
 
-_COUNT_NAMES = [field.name for field in fields(Counts)]
-
-
-class Store:
-    """The objects behind the tokens. Guards share it with their service, because they may outlive it."""
+class Store(service.Store):
+    """The inputs and outputs behind the tokens."""
 
     def __init__(self) -> None:
-        self.values: Dict[int, Any] = {}
-        self.next_token = count_up(1).__next__
+        super().__init__()
         # Held while a job ends or loses its waiter: between "is it abandoned?" and "complete" nobody may abandon it,
         # or the output would stay here with nobody left to ask for it.
         # Reentrant, because a signal handler or a finaliser may end jobs in the thread that holds it.
         self.lock = threading.RLock()
         _stores.add(self)
-
-    def put(self, value: Any) -> Tuple[int, Any]:
-        """Keeps a value and returns its token and the nocter_owned that carries it."""
-        token = self.next_token()
-        self.values[token] = value
-        return token, ffi.new("nocter_owned *", {"data": ffi.cast("void *", token)})
-
-    def take(self, owned: Any) -> Any:
-        """The value that came back; None when nothing did."""
-        return self.values.pop(int(ffi.cast("uintptr_t", owned.data)), None)
 
 
 _stores: "weakref.WeakSet[Store]" = weakref.WeakSet()
@@ -133,21 +85,6 @@ def _after_fork_in_child() -> None:
 
 
 os.register_at_fork(after_in_child=_after_fork_in_child)
-
-
-class _JobInterrupt(Interrupt):
-    """Belongs to a completion and ends with it."""
-
-    def __init__(self, completion: "Completion") -> None:
-        self._completion = completion
-
-    @property
-    def pointer(self) -> Any:
-        return lib.nocter_completion_interrupt(self._completion.pointer)
-
-    @property
-    def closed(self) -> bool:
-        return self._completion.closed
 
 
 class Completion(Handle):
@@ -169,7 +106,7 @@ class Completion(Handle):
     @property
     def interrupt(self) -> Interrupt:
         """Raised when the job is abandoned: to carry in the job's own waits, until the completion ends."""
-        return _JobInterrupt(self)
+        return service.GuardInterrupt(self, lib.nocter_completion_interrupt)
 
     def complete(self, output: Any = None) -> None:
         """Ends the job with an output, which nobody gets when the job was abandoned."""
@@ -231,10 +168,6 @@ class RunningJob(Handle):
         return f"{self.id!r}"
 
 
-def _how_often(times: Optional[int]) -> int:
-    return 0 if times is None else times or int(lib.NOCTER_WAIT_NONE)
-
-
 class Blocking(Handle):
     """The service. `waiters` is woken after every transition a waiter can care about, `work` when there may be work.
 
@@ -253,31 +186,15 @@ class Blocking(Handle):
         wait_spins: Optional[int] = None,
         wait_yields: Optional[int] = None,
     ) -> None:
-        options, out = ffi.new("nocter_blocking_options *"), ffi.new("nocter_blocking **")
-        lib.nocter_blocking_options_init(options, ffi.sizeof("nocter_blocking_options"))
-        try:
-            options.maximum_jobs, options.workers = maximum_jobs, workers
-            options.wait_spins, options.wait_yields = _how_often(wait_spins), _how_often(wait_yields)
-        except OverflowError as problem:
-            raise ValueError(f"a number given to Blocking is out of range: {problem}") from None
+        settings = {
+            "maximum_jobs": maximum_jobs,
+            "workers": workers,
+            "wait_spins": how_often(wait_spins),
+            "wait_yields": how_often(wait_yields),
+        }
         self._store = Store()
-        # What is told must not be destroyed while it can be told, so nocter counts it as well as we do.
-        for given in (waiters, work):
-            if given is not None and not isinstance(given, (EventFd, Signal)):
-                raise TypeError(f"a nocter.EventFd or a nocter.Signal is needed, not {given!r}")
-        notifiers = [None if given is None else given._notifier() for given in (waiters, work)]
-        if notifiers[0] is not None:
-            options.waiters = notifiers[0]
-        if notifiers[1] is not None:
-            options.work = notifiers[1]
-        status = lib.nocter_blocking_create(options, out)
-        if status:
-            failure = error(status)
-            for notifier in notifiers:
-                if notifier is not None and notifier.drop:
-                    notifier.drop(notifier.user)
-            raise failure
-        self._pointer = ffi.gc(out[0], lib.nocter_blocking_destroy)
+        pointer = service.create("blocking", settings, waiters, work)
+        self._pointer = ffi.gc(pointer, lib.nocter_blocking_destroy)
 
     def submit(self, value: Any) -> JobId:
         """Hands a job in, never waits. Saturated says at which epoch, so that wait_epoch() misses no free slot."""
@@ -285,10 +202,8 @@ class Blocking(Handle):
         token, owned = self._store.put(value)
         status = lib.nocter_blocking_submit(pointer, owned, out, epoch)
         if status:
-            failure = error(status)
+            failure = saturated(epoch) if status == lib.NOCTER_SATURATED else error(status)
             del self._store.values[token]
-            if isinstance(failure, Saturated):
-                failure.epoch = Epoch(epoch)
             raise failure
         return JobId(out)
 
@@ -300,14 +215,14 @@ class Blocking(Handle):
 
     def take(self, job: JobId, timeout: Optional[float] = None, interrupt: Optional[Interrupt] = None) -> Any:
         """What came out of a job. Pending, Timeout and Interrupted leave it to be taken later, all else consumes it."""
-        pointer, id, owned = self.pointer, _raw(job, JobId), ffi.new("nocter_owned *")
+        pointer, id, owned = self.pointer, raw(job, JobId), ffi.new("nocter_owned *")
         check(wait_until_done(lambda wait: lib.nocter_blocking_take(pointer, id, wait, owned), timeout, interrupt))
         return self._store.take(owned)
 
     def query(self, job: JobId) -> JobState:
         """Where a job is. Changes nothing."""
         out = ffi.new("nocter_job_state *")
-        check(lib.nocter_blocking_query(self.pointer, _raw(job, JobId), out))
+        check(lib.nocter_blocking_query(self.pointer, raw(job, JobId), out))
         return JobState(out[0])
 
     def completed(self, capacity: int = 256) -> List[JobId]:
@@ -320,7 +235,7 @@ class Blocking(Handle):
 
     def cancel(self, job: JobId) -> Tuple[JobState, Any]:
         """Ends the interest in a job. The state it was in, with its input (QUEUED) or output (COMPLETED), else None."""
-        id, was, owned = _raw(job, JobId), ffi.new("nocter_job_state *"), ffi.new("nocter_owned *")
+        id, was, owned = raw(job, JobId), ffi.new("nocter_job_state *"), ffi.new("nocter_owned *")
         with self._store.lock:
             status = lib.nocter_blocking_cancel(self.pointer, id, was, owned)
         check(status)
@@ -336,7 +251,7 @@ class Blocking(Handle):
         self, later_than: Epoch, timeout: Optional[float] = None, interrupt: Optional[Interrupt] = None
     ) -> Epoch:
         """Waits until an occupied slot became free after that moment, and returns the epoch now."""
-        pointer, seen, out = self.pointer, _raw(later_than, Epoch), ffi.new("nocter_epoch *")
+        pointer, seen, out = self.pointer, raw(later_than, Epoch), ffi.new("nocter_epoch *")
         check(
             wait_until_done(lambda wait: lib.nocter_blocking_wait_epoch(pointer, seen, wait, out), timeout, interrupt)
         )
@@ -362,10 +277,7 @@ class Blocking(Handle):
 
     def count(self) -> Counts:
         """A snapshot taken in one moment."""
-        out = ffi.new("nocter_blocking_counts *")
-        lib.nocter_blocking_counts_init(out, ffi.sizeof("nocter_blocking_counts"))
-        check(lib.nocter_blocking_count(self.pointer, out))
-        return Counts(*[getattr(out, name) for name in _COUNT_NAMES])
+        return service.count("blocking", self.pointer, Counts)
 
     def close(self) -> None:
         """Shuts the service down, dropping what nobody runs, and gives it up. Guards that are out stay valid."""

@@ -5,9 +5,9 @@ use crate::ffi::blocking::{self as raw, Was};
 use crate::ffi::payload::Payload;
 use crate::ffi::serve;
 use crate::panics::Panics;
+use crate::wait::times_or_none;
 use crate::{BlockingCounts, Cancelled, Epoch, Job, JobId, JobState, Notifier, Reclaimed, Refused, RunningJob};
 use crate::{Wait, Workers, WorkersOptions};
-use nocter_sys as sys;
 use std::fmt;
 use std::sync::Arc;
 
@@ -62,14 +62,6 @@ impl BlockingOptions {
     pub fn wait_yields(mut self, times: u32) -> BlockingOptions {
         self.numbers.wait_yields = Some(times_or_none(times));
         self
-    }
-}
-
-/// In C, zero asks for the default.
-fn times_or_none(times: u32) -> u32 {
-    match times {
-        0 => sys::NOCTER_WAIT_NONE,
-        times => times,
     }
 }
 

@@ -2,6 +2,7 @@
 //!
 //! * [`Blocking`] – a bounded service of jobs. Submit an input, and take the output by the identity of the job. Jobs run
 //!   on the library's threads or on your own.
+//! * [`Retirement`] – resources whose end may block are handed to somebody who ends them, and handing over cannot fail.
 //! * [`Signal`] – a versioned signal, for waiting until a state of your own has changed.
 //! * [`Notifier`], [`EventFd`] – how a service tells an event loop, or any closure, that something may have changed.
 //! * [`Wait`], [`Interrupt`] – how long a call may wait, and what ends the wait early.
@@ -20,9 +21,9 @@
 //!
 //! # Rules
 //!
-//! Handles may be used from any thread at once. Guards ([`RunningJob`], [`Completion`]) have one owner, may move between
-//! threads, and cannot be copied; dropping one tells the waiter that the worker was lost, so no forgotten guard strands
-//! a waiter. Nothing waits in a destructor.
+//! Handles may be used from any thread at once. Guards ([`RunningJob`], [`Completion`], [`Permit`], [`Resource`],
+//! [`Cleanup`]) have one owner, may move between threads, and cannot be copied; dropping one is the end that a
+//! worker has who goes away, so no forgotten guard strands a waiter. Nothing waits in a destructor.
 //!
 //! A panic never crosses the library. In a served closure it is a lost worker, and is raised again by the next call on
 //! that service that has no value to give. One in a notifier, in the sink of a shutdown or in the destructor of a value
@@ -41,6 +42,8 @@ mod job;
 mod notifier;
 mod outcome;
 mod panics;
+mod resource;
+mod retirement;
 mod signal;
 mod wait;
 mod workers;
@@ -50,6 +53,8 @@ pub use error::{Error, Result};
 pub use job::{Completion, Job, NotCompleted, RunningJob};
 pub use notifier::{EventFd, Notifier};
 pub use outcome::{BlockingCounts, Cancelled, Epoch, JobId, JobState, Reclaimed, Refused};
+pub use resource::{Cleanup, NotEnded, NotReserved, NotRetired, Permit, Resource};
+pub use retirement::{Retirement, RetirementCounts, RetirementId, RetirementOptions, RetirementState};
 pub use signal::Signal;
 pub use wait::{Interrupt, InterruptRef, Wait};
 pub use workers::{Workers, WorkersOptions};

@@ -1,16 +1,17 @@
 //! Panics never cross into C. They are caught where C called Rust, kept, and raised again where Rust called C.
 //!
 //! A panic is kept in one of two places. What runs inside a call that Rust made (a notifier, the drop of a payload) is
-//! kept for that thread. What runs on a thread of the library has no Rust caller, and is kept for the service it serves.
+//! kept for that thread. What runs on a thread of the library has no Rust caller, and is kept for the service it serves,
+//! whatever it was that panicked.
 //! Both are raised by the next call that returns to Rust and has no value to lose: before the call is made, or after it
 //! brought nothing. Destructors raise nothing, and nothing is raised on a thread of the library: the panic of one job
 //! would make the next one lost too, and nobody would have heard of either.
 
 use std::any::Any;
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
 use std::panic::{catch_unwind, resume_unwind, AssertUnwindSafe};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 
 /// What a panic carries.
@@ -18,22 +19,27 @@ pub(crate) type Caught = Box<dyn Any + Send>;
 
 thread_local! {
     static CAUGHT: Cell<Option<Caught>> = const { Cell::new(None) };
-    static OF_LIBRARY: Cell<bool> = const { Cell::new(false) };
+    /// On a thread of the library: where the panics of the service it serves are kept.
+    static OF_LIBRARY: RefCell<Option<Arc<Panics>>> = const { RefCell::new(None) };
 }
 
-/// Runs what C has called; None when it panicked, and the panic is kept for this thread.
+/// Runs what C has called; None when it panicked, and the panic is kept.
 pub(crate) fn shield<R>(run: impl FnOnce() -> R) -> Option<R> {
     match catch_unwind(AssertUnwindSafe(run)) {
         Ok(value) => Some(value),
         Err(caught) => {
-            keep_here(caught);
+            keep(caught);
             None
         }
     }
 }
 
-/// Keeps the first panic of a thread; later ones have been reported by the panic hook already.
-pub(crate) fn keep_here(caught: Caught) {
+/// Keeps the first panic of a thread, or of the service that a thread of the library serves; later ones have been
+/// reported by the panic hook already.
+pub(crate) fn keep(caught: Caught) {
+    if let Some(panics) = of_library() {
+        return panics.keep(caught);
+    }
     let mut caught = Some(caught);
     let _ = CAUGHT.try_with(|place| {
         if let Some(first) = place.take() {
@@ -47,9 +53,13 @@ pub(crate) fn keep_here(caught: Caught) {
     }
 }
 
-/// Says that this thread is one of the library's.
-pub(crate) fn mark_library_thread() {
-    let _ = OF_LIBRARY.try_with(|mark| mark.set(true));
+/// Says that this thread is one of the library's, and serves the service that these belong to.
+pub(crate) fn mark_library_thread(panics: &Arc<Panics>) {
+    let _ = OF_LIBRARY.try_with(|mark| *mark.borrow_mut() = Some(panics.clone()));
+}
+
+fn of_library() -> Option<Arc<Panics>> {
+    OF_LIBRARY.try_with(|mark| mark.borrow().clone()).unwrap_or(None)
 }
 
 fn take_here() -> Option<Caught> {
@@ -83,16 +93,9 @@ impl Panics {
         }
     }
 
-    /// Takes over what was caught on this thread of the library, which has no Rust caller.
-    pub(crate) fn adopt(&self) {
-        if let Some(caught) = take_here() {
-            self.keep(caught);
-        }
-    }
-
     /// Raises what is kept, unless this thread unwinds already: a second panic would abort the process.
     pub(crate) fn raise(&self) {
-        if thread::panicking() || OF_LIBRARY.try_with(Cell::get).unwrap_or(false) {
+        if thread::panicking() || OF_LIBRARY.try_with(|mark| mark.borrow().is_some()).unwrap_or(false) {
             return;
         }
         if let Some(caught) = take_here() {

@@ -139,3 +139,11 @@ impl<'a> Wait<'a> {
         }
     }
 }
+
+/// How often a wait looks again: in C, zero asks for the default.
+pub(crate) fn times_or_none(times: u32) -> u32 {
+    match times {
+        0 => sys::NOCTER_WAIT_NONE,
+        times => times,
+    }
+}

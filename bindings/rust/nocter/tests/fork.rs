@@ -2,7 +2,10 @@
 
 mod support;
 
-use nocter::{Blocking, BlockingOptions, Error, EventFd, Interrupt, Refused, Signal, Wait, WorkersOptions};
+use nocter::{
+    Blocking, BlockingOptions, Error, EventFd, Interrupt, Refused, Retirement, RetirementOptions, Signal, Wait,
+    WorkersOptions,
+};
 use std::os::raw::c_int;
 use std::os::unix::io::AsRawFd;
 use support::{Ledger, LONG};
@@ -83,6 +86,38 @@ fn gen_11_handles_of_the_parent_say_forked_and_new_ones_work() {
         workers.stop(&Wait::at_most(LONG)).unwrap();
     });
     assert_eq!(status, 0, "how the child ended");
+}
+
+/// In a process of its own child: what is retired is the parent's, and an owner made there ends its resource by itself.
+#[test]
+fn gen_11_retirement_of_the_parent_says_forked() {
+    let ledger = Ledger::default();
+    let service = Retirement::new(RetirementOptions::new().maximum_resources(8).workers(2)).unwrap();
+    let id = service.reserve().unwrap().attach(ledger.value()).retire().unwrap();
+    let cleanup = service.claim(&Wait::none()).unwrap();
+    let (permit, owner) = (service.reserve().unwrap(), service.reserve().unwrap().attach(ledger.value()));
+    let epoch = service.epoch().unwrap();
+    let status = in_child(|| {
+        let wait = Wait::forever();
+        assert!(forked(service.reserve()) && forked(service.claim(&wait)) && forked(service.take(id, &wait)));
+        assert!(forked(service.query(id)) && forked(service.detach(id)) && forked(service.count()));
+        assert!(forked(service.epoch()) && forked(service.wait_epoch(epoch, &wait)) && forked(service.drained(&wait)));
+        assert!(forked(service.serve(&WorkersOptions::new())));
+        service.close();
+        service.detach_all();
+        let made = permit.attach(ledger.value());
+        assert_eq!(made.number, 2);
+        let before = ledger.dropped();
+        assert!(forked(made.retire()));
+        assert_eq!(ledger.dropped(), before + 1);
+        assert_eq!(owner.number, 1, "it can still be looked at");
+        assert!(forked(owner.retire()));
+        assert!(forked(cleanup.complete(0)));
+        drop(service);
+        assert_eq!(ledger.dropped(), before + 1, "what is the parent's was left alone");
+    });
+    assert_eq!(status, 0, "how the child ended");
+    ledger.assert_all_dropped_once();
 }
 
 /// What the child did is nothing to the parent.

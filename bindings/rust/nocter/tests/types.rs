@@ -1,8 +1,10 @@
 //! What the types promise: who may be sent, who may be shared, and that everything can be printed.
 
 use nocter::{
-    Blocking, BlockingCounts, BlockingOptions, Cancelled, Completion, Epoch, Error, EventFd, Interrupt, InterruptRef,
-    JobId, JobState, NotCompleted, Notifier, Reclaimed, Refused, RunningJob, Signal, Wait, Workers, WorkersOptions,
+    Blocking, BlockingCounts, BlockingOptions, Cancelled, Cleanup, Completion, Epoch, Error, EventFd, Interrupt,
+    InterruptRef, JobId, JobState, NotCompleted, NotEnded, NotReserved, NotRetired, Notifier, Permit, Reclaimed,
+    Refused, Resource, Retirement, RetirementCounts, RetirementId, RetirementOptions, RetirementState, RunningJob,
+    Signal, Wait, Workers, WorkersOptions,
 };
 use std::cell::Cell;
 use std::fmt::Debug;
@@ -56,6 +58,26 @@ fn bnd_04_guards_are_send_and_not_sync() {
     assert!(!is_sync!(Completion<u32>));
     assert!(!is_sync!(NotCompleted<u32>));
     assert!(!is_sync!(nocter::Job<'static>));
+}
+
+#[test]
+fn bnd_04_retirement_is_shared_and_its_guards_are_not() {
+    send::<(Retirement<Alone>, RetirementOptions, RetirementId, RetirementState, RetirementCounts, NotReserved)>();
+    sync::<(Retirement<Alone>, RetirementOptions, RetirementId, RetirementState, RetirementCounts, NotReserved)>();
+    send::<(Permit<Alone>, Resource<Alone>, Cleanup<Alone>, NotRetired<Alone>, NotEnded<Cleanup<Alone>>)>();
+    assert!(is_sync!(Retirement<u32>));
+    assert!(!is_sync!(Permit<u32>));
+    assert!(!is_sync!(Resource<u32>));
+    assert!(!is_sync!(Cleanup<u32>));
+    assert!(!is_sync!(NotRetired<u32>));
+    struct Mute;
+    printable::<(Retirement<Mute>, Permit<Mute>, Cleanup<Mute>, NotRetired<Mute>, NotEnded<Cleanup<Mute>>)>();
+    printable::<(Resource<u32>, RetirementOptions, RetirementId, RetirementState, RetirementCounts, NotReserved)>();
+    error::<NotReserved>();
+    let service = Retirement::<u32>::new(RetirementOptions::new()).unwrap();
+    let owner = service.reserve().unwrap().attach(7);
+    assert_eq!(format!("{owner:?}"), "Resource(7)");
+    assert!(format!("{service:?}").starts_with("Retirement { permits: 0, live: 1,"), "{service:?}");
 }
 
 #[test]

@@ -3,53 +3,12 @@
 use super::base::{Borrowed, Wait};
 use super::handle::{Guard, Handle};
 use super::notifier::{Notifier, NOBODY};
-use super::payload::{Payload, NOTHING};
+use super::payload::{types, Payload, Types, NOTHING};
 use crate::error::{check, Result};
 use crate::panics;
 use nocter_sys as sys;
-use std::marker::PhantomData;
 use std::mem;
 use std::os::raw::c_void;
-
-/// The types a handle gives and takes. Values of both kinds go in at one end and come out at the other, so neither may
-/// be exchanged for a longer- or shorter-lived one:
-///
-/// ```compile_fail
-/// fn shorter<'a>(service: &'a nocter::Blocking<&'static str, ()>) -> &'a nocter::Blocking<&'a str, ()> {
-///     service
-/// }
-/// ```
-///
-/// What they borrow must live longer than the service, whose end drops them:
-///
-/// ```compile_fail,E0597
-/// struct Looks<'a>(&'a str);
-/// impl Drop for Looks<'_> {
-///     fn drop(&mut self) {
-///         println!("{}", self.0);
-///     }
-/// }
-/// let service = nocter::Blocking::<Looks, ()>::new(Default::default()).unwrap();
-/// let text = String::from("gone before the service");
-/// service.submit(Looks(&text)).unwrap();
-/// ```
-///
-/// And they may be sent to other threads:
-///
-/// ```compile_fail,E0277
-/// nocter::Blocking::<std::rc::Rc<u32>, ()>::new(Default::default()).unwrap();
-/// ```
-pub(crate) struct Types<T>(PhantomData<fn(T) -> T>);
-
-/// Does nothing but exist: the compiler takes it that values of type T may be dropped here, which is so. They lie where
-/// it cannot see them.
-impl<T> Drop for Types<T> {
-    fn drop(&mut self) {}
-}
-
-const fn types<T>() -> Types<T> {
-    Types(PhantomData)
-}
 
 pub(crate) struct Service<I, O> {
     pub(super) handle: Handle<sys::nocter_blocking>,
@@ -266,7 +225,7 @@ pub(crate) fn complete<O>(
 // ---- Identities --------------------------------------------------------------------------------------------
 
 pub(crate) const NO_JOB: sys::nocter_job_id = sys::nocter_job_id { service: 0, sequence: 0 };
-const NO_EPOCH: sys::nocter_epoch = sys::nocter_epoch { service: 0, sequence: 0 };
+pub(super) const NO_EPOCH: sys::nocter_epoch = sys::nocter_epoch { service: 0, sequence: 0 };
 
 pub(crate) fn job_id_equal(a: sys::nocter_job_id, b: sys::nocter_job_id) -> bool {
     unsafe { sys::nocter_job_id_equal(a, b) }

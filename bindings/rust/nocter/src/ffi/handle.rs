@@ -28,6 +28,10 @@ object!(nocter_signal, nocter_signal_destroy);
 object!(nocter_blocking, nocter_blocking_destroy);
 object!(nocter_running_job, nocter_running_job_drop);
 object!(nocter_completion, nocter_completion_drop);
+object!(nocter_retirement, nocter_retirement_destroy);
+object!(nocter_permit, nocter_permit_drop);
+object!(nocter_resource, nocter_resource_drop);
+object!(nocter_cleanup, nocter_cleanup_drop);
 
 /// An object that every thread may use at once.
 pub(crate) struct Handle<T: Object>(NonNull<T>);
@@ -42,6 +46,12 @@ impl<T: Object> Handle<T> {
         let mut out = ptr::null_mut();
         check(call(&mut out))?;
         Ok(Handle(NonNull::new(out).expect("libnocter said OK and gave nothing")))
+    }
+
+    /// # Safety
+    /// A creating call has handed the object out, and nobody else owns it.
+    pub(crate) unsafe fn from_raw(object: NonNull<T>) -> Self {
+        Handle(object)
     }
 
     pub(crate) fn pointer(&self) -> *mut T {

@@ -9,4 +9,5 @@ pub(crate) mod blocking;
 pub(crate) mod handle;
 pub(crate) mod notifier;
 pub(crate) mod payload;
+pub(crate) mod retirement;
 pub(crate) mod serve;

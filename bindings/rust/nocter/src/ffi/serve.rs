@@ -52,11 +52,11 @@ impl Lent<'_> {
 /// What the threads share. The handle of the workers holds one reference and each thread one more, from its start to
 /// its stop; whoever lets go last gives the workers up and drops the closure. So neither side waits for the other: when
 /// the handle goes first, the last thread to stop cleans up, and the library does not let a thread wait for itself.
-struct Served<F> {
-    run: F,
+pub(super) struct Served<F> {
+    pub(super) run: F,
     start: Option<Hook>,
     stop: Option<Hook>,
-    panics: Arc<Panics>,
+    pub(super) panics: Arc<Panics>,
     workers: AtomicPtr<sys::nocter_workers>,
 }
 
@@ -102,6 +102,19 @@ where
     O: Send + 'static,
     F: Fn(I, Lent<'_>) -> O + Send + Sync + 'static,
 {
+    start_threads(run, threads, panics, |user, options, out| unsafe {
+        sys::nocter_blocking_serve(service.handle.pointer(), Some(run_job::<I, O, F>), user, options, out)
+    })
+}
+
+/// Makes the threads of any service. `make` passes on what C is told and writes to: what the threads call back with, a
+/// [`Served`] of F that lives for as long as they do; the options; and where the workers go.
+pub(super) fn start_threads<F: Send + Sync + 'static>(
+    run: F,
+    threads: &Threads,
+    panics: &Arc<Panics>,
+    make: impl FnOnce(*mut c_void, *const sys::nocter_workers_options, *mut *mut sys::nocter_workers) -> sys::nocter_status,
+) -> Result<Workers> {
     let served = Arc::new(Served {
         run,
         start: threads.start.clone(),
@@ -120,8 +133,7 @@ where
         user,
     };
     let mut workers = ptr::null_mut();
-    let service = service.handle.pointer();
-    check(unsafe { sys::nocter_blocking_serve(service, Some(run_job::<I, O, F>), user, &options, &mut workers) })?;
+    check(make(user, &options, &mut workers))?;
     served.workers.store(workers, Ordering::Release);
     Ok(Workers { workers, _served: served })
 }
@@ -136,9 +148,8 @@ fn call(hook: &Option<Hook>) {
 /// start said OK, and for no other.
 unsafe extern "C" fn start<F>(user: *mut c_void) -> sys::nocter_status {
     let served: *const Served<F> = user.cast();
-    panics::mark_library_thread();
+    panics::mark_library_thread(&(*served).panics);
     if panics::shield(|| call(&(*served).start)).is_none() {
-        (*served).panics.adopt();
         return sys::NOCTER_E_STATE;
     }
     Arc::increment_strong_count(served);
@@ -148,10 +159,8 @@ unsafe extern "C" fn start<F>(user: *mut c_void) -> sys::nocter_status {
 /// Called last on each thread.
 unsafe extern "C" fn stop<F>(user: *mut c_void) {
     let served = Arc::from_raw(user.cast::<Served<F>>() as *const Served<F>);
-    let panics = served.panics.clone();
     panics::shield(|| call(&served.stop));
     panics::shield(|| drop(served));
-    panics.adopt();
 }
 
 /// Runs one job. A panic is kept before the guard is dropped, so that who is told that the worker was lost finds it.
@@ -164,7 +173,6 @@ unsafe extern "C" fn run_job<I, O, F>(
     F: Fn(I, Lent<'_>) -> O,
 {
     let served = &*user.cast::<Served<F>>();
-    served.panics.adopt();
     let input = Payload::<I>::from_raw(mem::replace(&mut *input, NOTHING));
     let done = catch_unwind(AssertUnwindSafe(|| {
         let input = input.into_value().expect("a submitted job has an input");
