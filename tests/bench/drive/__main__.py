@@ -16,6 +16,7 @@ PARTS = {
     "blocking": (local.blocking, functools.partial(local.blocking, one_core=True)),
     "signal": (local.signal, functools.partial(local.signal, one_core=True)),
     "keyed": (local.keyed,),
+    "retirement": (local.retirement,),
     "postgresql": (stores.postgresql,),
     "sqlite": (stores.sqlite,),
 }

@@ -69,6 +69,8 @@ GOALS = [
            "nocter-python-asyncio"),
     faster("blocking", "Rust, W=64 beside spawn_blocking", "A W=64", "jobs_per_s", "tokio-spawn-blocking", 1.5,
            "nocter-rust"),
+    shorter("retirement", "giving up an owner that nobody waits for, ns", "R drop", "drop_ns", "", 100),
+    shorter("retirement", "allocations of giving up an owner", "R drop", "allocations_per_drop", "", 0),
     shorter("signal", "publish that nobody waits for, ns", "C publish;pin=none", "publish_ns", "", 10),
     shorter("signal", "ping-pong median beside the yielding futex", "C pingpong;pin=none", "p50_ns", "limit-futex-yield", 2.0),
     shorter("signal", "ping-pong median beside the raw futex", "C pingpong;pin=none", "p50_ns", "raw-futex", 1 / 50),

@@ -1,4 +1,4 @@
-"""The workloads of one process: blocking round trips (A), keyed queue (B), signal (C)."""
+"""The workloads of one process: blocking round trips (A), keyed queue (B), signal (C), retirement (R)."""
 
 import os
 import re
@@ -116,3 +116,11 @@ def keyed(runner, chosen, repetitions, quick):
                 for repetition in range(repetitions):
                     for path in programs:
                         runner.run(repetition, [path, kind, str(producers), str(keys), str(notifications)])
+
+
+def retirement(runner, chosen, repetitions, quick):
+    drops = 200_000 if quick else 2_000_000
+    programs = [program(name) for name in ("r_nocter", "r_limit", "r_floor") if chosen.built(name)]
+    for repetition in range(repetitions):
+        for path in programs:
+            runner.run(repetition, ["taskset", "-c", "0", path, str(drops)])

@@ -7,14 +7,16 @@ import statistics
 from runner import DISTURBED_PERCENT
 
 # Of these less is better; of every other metric more is.
-LESS_IS_BETTER = {"p50_ns", "p99_ns", "cpu_ns_per_job", "ctxsw_per_job", "publish_ns", "passes"}
-MAIN_METRICS = ("jobs_per_s", "roundtrips_per_s", "notifications_per_s", "tasks_per_s", "publish_ns", "p50_ns")
+LESS_IS_BETTER = {"p50_ns", "p99_ns", "cpu_ns_per_job", "ctxsw_per_job", "publish_ns", "passes", "drop_ns", "allocations_per_drop"}
+MAIN_METRICS = ("jobs_per_s", "roundtrips_per_s", "notifications_per_s", "tasks_per_s", "publish_ns", "drop_ns", "p50_ns")
 COLUMNS = {
     "jobs_per_s": ("jobs/s", 1),
     "roundtrips_per_s": ("trips/s", 1),
     "notifications_per_s": ("notif/s", 1),
     "tasks_per_s": ("tasks/s", 1),
     "publish_ns": ("publish ns", 1),
+    "drop_ns": ("drop ns", 1),
+    "allocations_per_drop": ("allocations/drop", 1),
     "p50_ns": ("p50 µs", 1000),
     "p99_ns": ("p99 µs", 1000),
     "cpu_ns_per_job": ("CPU ns/job", 1),

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Builds the peers' programs into $BENCH_BUILD/bin; what lacks a package is skipped with a line that says so.
-#   build.sh [--install] [--install-stores] [blocking] [signal] [keyed] [postgresql] [sqlite]
+#   build.sh [--install] [--install-stores] [blocking] [signal] [keyed] [retirement] [postgresql] [sqlite]
 # --install         apt-get the Debian packages first (as root)
 # --install-stores  the same, and fetch what Debian lacks for keyed, postgresql and sqlite: npm packages, and client-go out of
 #                   the source package of kubernetes
@@ -79,7 +79,7 @@ fi
 native() { # NAME SOURCE [FLAGS]: C or C++, built anew when the source or a header beside it is newer
   local out=$bin/$1 src=$here/$2
   shift 2
-  if [ -x "$out" ] && [ -z "$(find "$src" "$here"/common "$here"/a/*.hpp "$here"/c/*.hpp -newer "$out" -print -quit)" ]; then
+  if [ -x "$out" ] && [ -z "$(find "$src" "$here"/common "$here"/a/*.hpp "$here"/c/*.hpp "$here"/r/*.hpp -newer "$out" -print -quit)" ]; then
     return
   fi
   local compiler="g++ -std=c++20"
@@ -172,6 +172,10 @@ if wanted keyed; then
   native b_floor b/floor_keyed.cpp
   native b_limit b/floor_keyed.cpp -DREGISTERED
   golang b_workqueue
+fi
+if wanted retirement; then
+  native r_limit r/mutex_list.cpp
+  native r_floor r/mutex_list.cpp -DALLOCATING
 fi
 if wanted postgresql; then
   native d_limit d/pg_limit.c "-I$(pg_config --includedir 2> /dev/null || echo /usr/include/postgresql)" -lpq
