@@ -120,24 +120,22 @@ Service::Looking::Looking(Service& service) : stripe_(service.stripe()) { stripe
 Status Service::notify(const char* data, size_t size) {
   if (size > shared_.maximum_key_size) return Status::limit;
   const Key key = key_of(data, size);
-  for (;;) {
-    KeyTable::Found found{nullptr, Word()};
-    Status status;
-    {
-      Looking looking(*this);
-      if (!closed()) {
-        found = table_.find(key);
-        if (found.record != nullptr && notify_found(found, status, looking)) return status;
-      }
+  KeyTable::Found found{nullptr, Word()};
+  Status status;
+  {
+    Looking looking(*this);
+    if (!closed()) {
+      found = table_.find(key);
+      if (found.record != nullptr && notify_found(found, status, looking)) return status;
     }
-    const int64_t now = base::coarse_now_ns();
-    Reference staying(*this, Reference::later);
-    base::After after;
-    Locked lock(front_.mutex);
-    status = notify_at_front(key, found, now, after);
-    finish(lock, after, staying);
-    if (status != Status::saturated || !note_refused()) return status;
   }
+  const int64_t now = base::coarse_now_ns();
+  Reference staying(*this, Reference::later);
+  base::After after;
+  Locked lock(front_.mutex);
+  status = notify_at_front(key, found, now, after);
+  finish(lock, after, staying);
+  return status == Status::pending ? notify_seeing_both(key, KeyEvent::notify, kNever) : status;
 }
 
 // The compare-and-swap is made also where it changes nothing: by it the pass that will come sees what was done before the notification.
@@ -175,29 +173,37 @@ Status Service::notify_at_front(const Key& key, KeyTable::Found found, int64_t n
   }
   Record* record = found.record;
   if (record == nullptr || record->now().version() != found.word.version()) {
-    if (find_or_store(key, record) != Status::ok) {
-      front_.rejected_full++;
-      return Status::saturated;
-    }
+    if (find_or_store(key, record) != Status::ok) return refused();
   }
   for (Word word = record->now();;) {
     const KeyState from = word.state();
-    if (from == KeyState::absent && full()) {
-      front_.rejected_full++;
-      return Status::saturated;
-    }
+    // A delayed key has a timer, which is the back's. And as long as a record has a key that is gone there is room: if none can be
+    // seen, whoever ends the pass has yet to count it.
+    if (from == KeyState::delayed || (from == KeyState::absent && full())) return Status::pending;
     const Step step = keyed::step(from, KeyEvent::notify);
+    if (from == KeyState::absent) {
+      front_.admitted++;
+      submit(*record, word, now, after);
+      return step.status;
+    }
     if (!record->change(word, word.with(step.next))) continue;
-    if (from == KeyState::absent) front_.admitted++;
-    if (step.next == KeyState::waiting && from != KeyState::waiting) submit(*record, now, after);
     if (step.status == Status::coalesced) stripe().fetch_add(kCoalesced);
     return step.status;
   }
 }
 
-void Service::submit(Record& record, int64_t now, base::After& after) {
+Status Service::refused() {
+  if (shared_.tells_waiters && back_.refused.glance() == 0) return Status::pending;  // the back is to know
+  front_.rejected_full++;
+  return Status::saturated;
+}
+
+// Pushed first, so that a key which others see waiting is where those who claim see it too. Whoever claims it at once finds the record
+// as it was, and does for it what is done here; if it even is gone again, its turn is over and nothing is changed here.
+void Service::submit(Record& record, Word word, int64_t now, base::After& after) {
   record.since = now;
   submitted_.push(table_.place_of(record));
+  record.change(word, word.with(KeyState::waiting));
   if (!planted("notify_wakes_nobody")) claimers_.call(after);
 }
 
@@ -217,7 +223,6 @@ Record& Service::unused_record() {
         1, [](uint32_t) {}, [&](uint32_t place) { record = &table_.at(place); });
     for (Word word = record->now();;) {
       if (word.state() == KeyState::absent) {
-        if (!planted("record_keeps_its_version")) record->word.store(word.of_next_key().bits());
         table_.remove(*record);
         return *record;
       }
@@ -226,51 +231,40 @@ Record& Service::unused_record() {
   }
 }
 
-bool Service::note_refused() {
-  if (!shared_.tells_waiters || back_.refused.glance() != 0) return false;
-  BothLocked lock(back_.mutex, front_.mutex);
-  if (closed()) return false;
-  if (!full()) {
-    front_.rejected_full--;  // it is tried again
-    return true;
-  }
-  back_.refused.store(1);
-  return false;
-}
-
 Status Service::notify_after(const char* data, size_t size, int64_t delay_ns) {
   if (delay_ns == 0) return notify(data, size);
   if (size > shared_.maximum_key_size) return Status::limit;
-  const Key key = key_of(data, size);
-  const int64_t due = later(base::now_ns(), delay_ns);
-  for (;;) {
-    {
-      Reference staying(*this, Reference::later);
-      base::After after;
-      BothLocked lock(back_.mutex, front_.mutex);
-      if (closed()) {
-        front_.rejected_closed++;
-        return Status::closed;
-      }
-      Record* record;
-      Status status = find_or_store(key, record);
-      if (status == Status::ok && record->now().state() == KeyState::absent && full()) status = Status::saturated;
-      if (status == Status::ok) {
-        const Moved moved = move(*record, KeyEvent::notify_later);
-        if (moved.from == KeyState::absent) front_.admitted++;
-        if (moved.step.status == Status::coalesced) stripe().fetch_add(kCoalesced);
-        if (keyed::has_time(moved.step.next)) {
-          const bool nearer = due < next_time();
-          back_.timers.set(*record, due);
-          if (nearer) time_came_nearer(due, after);
-        }
-        finish(lock, after, staying);
-        return moved.step.status;
-      }
-      front_.rejected_full++;
-    }
-    if (!note_refused()) return Status::saturated;
+  return notify_seeing_both(key_of(data, size), KeyEvent::notify_later, later(base::now_ns(), delay_ns));
+}
+
+Status Service::notify_seeing_both(const Key& key, KeyEvent event, int64_t due) {
+  Reference staying(*this, Reference::later);
+  base::After after;
+  BothLocked lock(back_.mutex, front_.mutex);
+  if (closed()) {
+    front_.rejected_closed++;
+    return Status::closed;
   }
+  Record* record;
+  if (find_or_store(key, record) != Status::ok) {
+    back_.refused.store(1);
+    front_.rejected_full++;
+    return Status::saturated;
+  }
+  const Moved moved = move(*record, event);
+  if (moved.from == KeyState::absent) front_.admitted++;
+  if (moved.step.status == Status::coalesced) stripe().fetch_add(kCoalesced);
+  if (moved.step.next == KeyState::waiting && moved.from != KeyState::waiting) {
+    back_.timers.remove(*record);
+    put_behind(*record);
+    claimers_.call(after);
+  } else if (keyed::has_time(moved.step.next)) {
+    const bool nearer = due < next_time();
+    back_.timers.set(*record, due);
+    if (nearer) time_came_nearer(due, after);
+  }
+  finish(lock, after, staying);
+  return moved.step.status;
 }
 
 void Service::notify_batch(const Text* keys, size_t count, Status* each) {
@@ -280,21 +274,21 @@ void Service::notify_batch(const Text* keys, size_t count, Status* each) {
     if (!closed()) table_.prefetch(hashed[i].hash);
   }
   const int64_t now = base::coarse_now_ns();
-  bool refused = false;
-  {
-    Reference staying(*this, Reference::later);
-    base::After after;
-    Locked lock(front_.mutex);
-    for (size_t i = 0; i < count; i++) {
-      each[i] = notify_at_front(hashed[i], {nullptr, Word()}, now, after);
-      refused |= each[i] == Status::saturated;
+  for (size_t i = 0; i < count;) {
+    {
+      Reference staying(*this, Reference::later);
+      base::After after;
+      Locked lock(front_.mutex);
+      for (; i < count; i++) {
+        each[i] = notify_at_front(hashed[i], {nullptr, Word()}, now, after);
+        if (each[i] == Status::pending) break;
+      }
+      finish(lock, after, staying);
     }
-    finish(lock, after, staying);
-  }
-  for (size_t i = 0; refused && i < count; i++) {
-    if (each[i] != Status::saturated) continue;
-    if (!note_refused()) return;
-    each[i] = notify(keys[i].data, keys[i].size);
+    if (i < count) {
+      each[i] = notify_seeing_both(hashed[i], KeyEvent::notify, kNever);
+      i++;
+    }
   }
 }
 

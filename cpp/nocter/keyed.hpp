@@ -159,13 +159,14 @@ class Service : public base::Service<Service, base::Kind::keyed> {
 
   // What a notification does to a key that is found; false when only the front can do it, or it is another key's record by now.
   static bool notify_found(KeyTable::Found& found, Status& status, Looking& looking);
+  // `pending`: only who sees both sides can.
   Status notify_at_front(const Key& key, KeyTable::Found found, int64_t now, base::After& after);  // front
   Status find_or_store(const Key& key, Record*& record);                                           // front
   bool full();                                                                                     // front
   Record& unused_record();                                                                         // front
-  void submit(Record& record, int64_t now, base::After& after);                                    // front
-  // A notification was refused: the waiters' notifier is to hear of room. True when there is some already.
-  bool note_refused();
+  void submit(Record& record, Word word, int64_t now, base::After& after);                         // front
+  Status refused();                                                                                // front
+  Status notify_seeing_both(const Key& key, KeyEvent event, int64_t due);
 
   bool claimable() const { return back_.due_first != back_.due_end && back_.busy < shared_.workers; }  // back
   uint64_t retained() const { return front_.admitted - back_.released.observe(); }  // front, or back once closed

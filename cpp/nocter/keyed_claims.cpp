@@ -23,6 +23,7 @@ Service::Moved Service::move(Record& record, KeyEvent event, uint32_t failures) 
     KeyState from = word.state();
     const bool discarded = discards && dirty(from);
     if (discarded) from = KeyState::active;
+    if (event == KeyEvent::start && from == KeyState::absent) from = KeyState::waiting;  // see submit
     Step step = keyed::step(from, event);
     if (!step.allowed()) return {from, step, true};
     if (planted("mark_is_lost") && from == KeyState::active_dirty && ends_pass(event)) step.next = KeyState::absent;
@@ -77,7 +78,6 @@ Pass* Service::start_pass(base::After& after) {
   if (back_.due_first != back_.due_end) {
     __builtin_prefetch(&table_.at(back_.due[back_.due_first & back_.due_mask]), 1);
   }
-  back_.timers.remove(record);  // of a key that was delayed and then notified
   move(record, KeyEvent::start);
   Pass& pass = unused_pass();
   pass.record = &record;

@@ -36,13 +36,17 @@ class Word {
   // On its way to those who look for a record to give to a new key.
   constexpr bool listed() const { return (bits_ & kListed) != 0; }
 
-  constexpr Word with(KeyState state) const { return Word((bits_ & ~kStateMask) | static_cast<uint64_t>(state)); }
+  // A key that goes takes its turn with it: a word with an absent key differs from the one before that key came.
+  constexpr Word with(KeyState next) const {
+    const bool goes = next == KeyState::absent && state() != KeyState::absent;
+    return Word(((bits_ & ~kStateMask) | static_cast<uint64_t>(next)) ^ (goes ? kTurn : 0));
+  }
   constexpr Word with_listed(bool listed) const { return Word((bits_ & ~kListed) | (listed ? kListed : 0)); }
   constexpr Word of_next_key() const { return Word((version() + 1) << kVersionShift); }
 
  private:
-  static constexpr uint64_t kStateMask = 7, kListed = 8;
-  static constexpr unsigned kVersionShift = 4;
+  static constexpr uint64_t kStateMask = 7, kListed = 8, kTurn = 16;
+  static constexpr unsigned kVersionShift = 5;
   static_assert(kKeyStates <= kStateMask + 1 && static_cast<int>(KeyState::absent) == 0);
   uint64_t bits_;
 };
@@ -111,12 +115,15 @@ class KeyTable {
     }
   }
 
-  // Under the front lock, for a record that is in no slot. Whoever compares words of two keys finds the record's word moved on.
+  // Under the front lock, for a record that is in no slot. Whoever compared bytes of two keys finds the record's word moved on: it
+  // moves before the bytes are written, and once more after it.
   void put(Record& record, const Key& key) {
+    record.word.store(record.now().of_next_key().bits());
     record.size.publish(static_cast<uint32_t>(key.size));
     record.hash = key.hash;
     base::Atomic<uint64_t>* const words = words_at(record, key.size);
     for (size_t i = 0; i < words_of(key.size); i++) words[i].publish(word_of(key, i));
+    if (!base::planted("record_moves_on_once")) record.word.store(record.now().of_next_key().bits());
     size_t i = key.hash & mask_;
     while (memory_.slots[i].glance() != kEmpty) i = (i + 1) & mask_;
     memory_.slots[i].publish(tag_of(key.hash) | place_of(record));
