@@ -20,6 +20,7 @@
 
 #include "nocter_base.hpp"
 #include "nocter_blocking.hpp"
+#include "nocter_keyed.hpp"
 #include "nocter_retirement.hpp"
 #include "nocter_workers.hpp"
 

@@ -3,6 +3,7 @@
 //! * [`Blocking`] – a bounded service of jobs. Submit an input, and take the output by the identity of the job. Jobs run
 //!   on the library's threads or on your own.
 //! * [`Retirement`] – resources whose end may block are handed to somebody who ends them, and handing over cannot fail.
+//! * [`Keyed`] – a bounded queue of keys that are due, each at most once, and each with one pass at a time.
 //! * [`Signal`] – a versioned signal, for waiting until a state of your own has changed.
 //! * [`Notifier`], [`EventFd`] – how a service tells an event loop, or any closure, that something may have changed.
 //! * [`Wait`], [`Interrupt`] – how long a call may wait, and what ends the wait early.
@@ -22,7 +23,7 @@
 //! # Rules
 //!
 //! Handles may be used from any thread at once. Guards ([`RunningJob`], [`Completion`], [`Permit`], [`Resource`],
-//! [`Cleanup`]) have one owner, may move between threads, and cannot be copied; dropping one is the end that a
+//! [`Cleanup`], [`Pass`]) have one owner, may move between threads, and cannot be copied; dropping one is the end that a
 //! worker has who goes away, so no forgotten guard strands a waiter. Nothing waits in a destructor.
 //!
 //! A panic never crosses the library. In a served closure it is a lost worker, and is raised again by the next call on
@@ -39,9 +40,11 @@ mod blocking;
 mod error;
 mod ffi;
 mod job;
+mod keyed;
 mod notifier;
 mod outcome;
 mod panics;
+mod pass;
 mod resource;
 mod retirement;
 mod signal;
@@ -51,8 +54,10 @@ mod workers;
 pub use blocking::{Blocking, BlockingOptions};
 pub use error::{Error, Result};
 pub use job::{Completion, Job, NotCompleted, RunningJob};
+pub use keyed::{CloseMode, Keyed, KeyedCounts, KeyedOptions, Notified};
 pub use notifier::{EventFd, Notifier};
 pub use outcome::{BlockingCounts, Cancelled, Epoch, JobId, JobState, Reclaimed, Refused};
+pub use pass::{LentPass, Pass, PassEnd};
 pub use resource::{Cleanup, NotEnded, NotReserved, NotRetired, Permit, Resource};
 pub use retirement::{Retirement, RetirementCounts, RetirementId, RetirementOptions, RetirementState};
 pub use signal::Signal;

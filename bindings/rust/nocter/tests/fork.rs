@@ -3,8 +3,8 @@
 mod support;
 
 use nocter::{
-    Blocking, BlockingOptions, Error, EventFd, Interrupt, Refused, Retirement, RetirementOptions, Signal, Wait,
-    WorkersOptions,
+    Blocking, BlockingOptions, CloseMode, Error, EventFd, Interrupt, Keyed, KeyedOptions, Refused, Retirement,
+    RetirementOptions, Signal, Wait, WorkersOptions,
 };
 use std::os::raw::c_int;
 use std::os::unix::io::AsRawFd;
@@ -118,6 +118,27 @@ fn gen_11_retirement_of_the_parent_says_forked() {
     });
     assert_eq!(status, 0, "how the child ended");
     ledger.assert_all_dropped_once();
+}
+
+#[test]
+fn gen_11_a_keyed_queue_of_the_parent_says_forked() {
+    let queue = Keyed::new(KeyedOptions::new()).unwrap();
+    queue.notify("a").unwrap();
+    queue.resync(|| Some("b"), LONG, 1).unwrap();
+    let pass = queue.claim(&Wait::none()).unwrap();
+    let status = in_child(|| {
+        let wait = Wait::forever();
+        assert!(
+            forked(queue.notify("c")) && forked(queue.notify_after("c", LONG)) && forked(queue.notify_many(&["c"]))
+        );
+        assert!(forked(queue.claim(&wait)) && forked(queue.next_due()) && forked(queue.count()));
+        assert!(forked(queue.resync(|| Some("d"), LONG, 1)) && forked(queue.end_resync()));
+        assert!(forked(queue.serve(|_| (), &WorkersOptions::new())) && forked(queue.drained(&wait)));
+        queue.close(CloseMode::Discard);
+        assert!(forked(pass.complete()));
+        drop(queue);
+    });
+    assert_eq!(status, 0, "how the child ended");
 }
 
 /// What the child did is nothing to the parent.

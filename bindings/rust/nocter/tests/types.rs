@@ -1,10 +1,11 @@
 //! What the types promise: who may be sent, who may be shared, and that everything can be printed.
 
 use nocter::{
-    Blocking, BlockingCounts, BlockingOptions, Cancelled, Cleanup, Completion, Epoch, Error, EventFd, Interrupt,
-    InterruptRef, JobId, JobState, NotCompleted, NotEnded, NotReserved, NotRetired, Notifier, Permit, Reclaimed,
-    Refused, Resource, Retirement, RetirementCounts, RetirementId, RetirementOptions, RetirementState, RunningJob,
-    Signal, Wait, Workers, WorkersOptions,
+    Blocking, BlockingCounts, BlockingOptions, Cancelled, Cleanup, CloseMode, Completion, Epoch, Error, EventFd,
+    Interrupt, InterruptRef, JobId, JobState, Keyed, KeyedCounts, KeyedOptions, LentPass, NotCompleted, NotEnded,
+    NotReserved, NotRetired, Notified, Notifier, Pass, PassEnd, Permit, Reclaimed, Refused, Resource, Retirement,
+    RetirementCounts, RetirementId, RetirementOptions, RetirementState, RunningJob, Signal, Wait, Workers,
+    WorkersOptions,
 };
 use std::cell::Cell;
 use std::fmt::Debug;
@@ -78,6 +79,21 @@ fn bnd_04_retirement_is_shared_and_its_guards_are_not() {
     let owner = service.reserve().unwrap().attach(7);
     assert_eq!(format!("{owner:?}"), "Resource(7)");
     assert!(format!("{service:?}").starts_with("Retirement { permits: 0, live: 1,"), "{service:?}");
+}
+
+#[test]
+fn bnd_04_a_keyed_queue_is_shared_and_its_passes_are_not() {
+    send::<(Keyed, KeyedOptions, KeyedCounts, Notified, CloseMode, PassEnd, Pass, NotEnded<Pass>)>();
+    sync::<(Keyed, KeyedOptions, KeyedCounts, Notified, CloseMode, PassEnd)>();
+    assert!(is_sync!(Keyed));
+    assert!(!is_sync!(Pass));
+    assert!(!is_sync!(NotEnded<Pass>));
+    assert!(!is_sync!(LentPass<'static>));
+    printable::<(Keyed, KeyedOptions, KeyedCounts, Notified, CloseMode, PassEnd, Pass, NotEnded<Pass>, LentPass<'_>)>();
+    error::<NotEnded<()>>();
+    let queue = Keyed::new(KeyedOptions::new()).unwrap();
+    queue.notify("key").unwrap();
+    assert!(format!("{queue:?}").starts_with("Keyed { waiting: 1,"), "{queue:?}");
 }
 
 #[test]

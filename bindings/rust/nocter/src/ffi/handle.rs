@@ -32,6 +32,8 @@ object!(nocter_retirement, nocter_retirement_destroy);
 object!(nocter_permit, nocter_permit_drop);
 object!(nocter_resource, nocter_resource_drop);
 object!(nocter_cleanup, nocter_cleanup_drop);
+object!(nocter_keyed, nocter_keyed_destroy);
+object!(nocter_pass, nocter_pass_drop);
 
 /// An object that every thread may use at once.
 pub(crate) struct Handle<T: Object>(NonNull<T>);

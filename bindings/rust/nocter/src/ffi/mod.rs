@@ -7,6 +7,7 @@
 pub(crate) mod base;
 pub(crate) mod blocking;
 pub(crate) mod handle;
+pub(crate) mod keyed;
 pub(crate) mod notifier;
 pub(crate) mod payload;
 pub(crate) mod retirement;
