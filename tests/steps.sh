@@ -74,9 +74,14 @@ run_cargo() {
   NOCTER_LIB_DIR=$trees/$name LD_LIBRARY_PATH=$trees/$name CARGO_TARGET_DIR=$trees/rust-$name \
     cargo test --offline --manifest-path "$project/bindings/rust/Cargo.toml" --no-fail-fast "$@" 2>&1 | tee "$output" ||
     status=$?
-  awk '/^test result: / { passed += $4; failed += $6 } END { if (passed + failed > 0) print passed, failed }' "$output" \
-    >> "$results/$step.count"
+  count_cargo "$output"
   return "$status"
+}
+
+# Counts the tests of what cargo test has printed.
+count_cargo() {
+  awk '/^test result: / { passed += $4; failed += $6 } END { if (passed + failed > 0) print passed, failed }' "$1" \
+    >> "$results/$step.count"
 }
 
 # Runs a script that counts by itself and says at the end `N passed, N failed`.
@@ -136,6 +141,13 @@ print(nocter.__file__)'
 }
 
 step_rust() { run_cargo plain; }
+
+step_tokio() {
+  local status=0 output=$results/$step.cargo
+  "$project/tests/loops/tokio/run" "$trees/plain" --no-fail-fast 2>&1 | tee "$output" || status=$?
+  count_cargo "$output"
+  return "$status"
+}
 
 step_clippy() {
   NOCTER_LIB_DIR=$trees/plain CARGO_TARGET_DIR=$trees/rust-clippy \

@@ -69,6 +69,8 @@ GOALS = [
            "nocter-python-asyncio"),
     faster("blocking", "Rust, W=64 beside spawn_blocking", "A W=64", "jobs_per_s", "tokio-spawn-blocking", 1.5,
            "nocter-rust"),
+    faster("blocking", "Rust futures, W=64 beside spawn_blocking", "A W=64", "jobs_per_s", "tokio-spawn-blocking", 1.5,
+           "nocter-rust-future"),
     shorter("retirement", "giving up an owner that nobody waits for, ns", "R drop", "drop_ns", "", 100),
     shorter("retirement", "allocations of giving up an owner", "R drop", "allocations_per_drop", "", 0),
     shorter("signal", "publish that nobody waits for, ns", "C publish;pin=none", "publish_ns", "", 10),

@@ -34,6 +34,7 @@ def program(name):
 A_NATIVE = (
     "a_nocter a_limit_mpmc a_floor_condvar a_floor_condvar_batch a_floor_condvar_eventfd a_libuv a_asio a_glib_main a_glib_aq"
     " a_tbb a_tbb_group a_tokio a_blocking a_crossbeam a_std_mpsc a_nocter_rust"
+    " a_nocter_rust_future"
 ).split()
 
 

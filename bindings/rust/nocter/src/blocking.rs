@@ -46,6 +46,14 @@ impl BlockingOptions {
         self
     }
 
+    pub(crate) fn jobs(&self) -> u32 {
+        self.numbers.maximum_jobs.unwrap_or(64)
+    }
+
+    pub(crate) fn has_waiters(&self) -> bool {
+        self.waiters.is_some()
+    }
+
     /// Who is told when a claim that found nothing may find something.
     pub fn work(mut self, notifier: Notifier) -> BlockingOptions {
         self.work = Some(notifier);
@@ -88,8 +96,8 @@ impl BlockingOptions {
 /// raised again by the next call on the service that has no value to give: most often by the `take` that waits for that
 /// very job.
 pub struct Blocking<I: Send, O: Send> {
-    service: raw::Service<I, O>,
-    panics: Arc<Panics>,
+    pub(crate) service: raw::Service<I, O>,
+    pub(crate) panics: Arc<Panics>,
 }
 
 impl<I: Send, O: Send> Blocking<I, O> {
@@ -125,6 +133,11 @@ impl<I: Send, O: Send> Blocking<I, O> {
     /// ```
     pub fn submit(&self, input: I) -> std::result::Result<JobId, Refused<I>> {
         self.panics.raise();
+        self.submit_quietly(input)
+    }
+
+    /// The same, and raises nothing.
+    pub(crate) fn submit_quietly(&self, input: I) -> std::result::Result<JobId, Refused<I>> {
         let mut payload = Payload::new(input);
         let (status, id, epoch) = raw::submit(&self.service, &mut payload);
         let error = match check(status) {
@@ -153,7 +166,12 @@ impl<I: Send, O: Send> Blocking<I, O> {
 
     /// Where a job is. Changes nothing, and may be asked in a notifier.
     pub fn query(&self, id: JobId) -> Result<JobState> {
-        Ok(JobState::of(self.panics.around(|| raw::query(&self.service, id.0))?))
+        self.panics.around(|| self.query_quietly(id))
+    }
+
+    /// The same, and raises nothing.
+    pub(crate) fn query_quietly(&self, id: JobId) -> Result<JobState> {
+        Ok(JobState::of(raw::query(&self.service, id.0)?))
     }
 
     /// For event loops: at most so many of the jobs that ended since the last asking, each named once. Takes nothing.

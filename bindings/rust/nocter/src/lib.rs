@@ -2,6 +2,7 @@
 //!
 //! * [`Blocking`] – a bounded service of jobs. Submit an input, and take the output by the identity of the job. Jobs run
 //!   on the library's threads or on your own.
+//! * [`AsyncBlocking`] – the same service with futures in place of waits, for any executor.
 //! * [`Retirement`] – resources whose end may block are handed to somebody who ends them, and handing over cannot fail.
 //! * [`Keyed`] – a bounded queue of keys that are due, each at most once, and each with one pass at a time.
 //! * [`Signal`] – a versioned signal, for waiting until a state of your own has changed.
@@ -39,6 +40,7 @@
 mod blocking;
 mod error;
 mod ffi;
+mod future;
 mod job;
 mod keyed;
 mod notifier;
@@ -53,6 +55,7 @@ mod workers;
 
 pub use blocking::{Blocking, BlockingOptions};
 pub use error::{Error, Result};
+pub use future::{AsyncBlocking, Drained, Run, Submit, Take, WaitEpoch};
 pub use job::{Completion, Job, NotCompleted, RunningJob};
 pub use keyed::{CloseMode, Keyed, KeyedCounts, KeyedOptions, Notified};
 pub use notifier::{EventFd, Notifier};

@@ -1,0 +1,1 @@
+//! Only tests: nocter's futures and its eventfd on tokio.
