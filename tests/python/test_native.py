@@ -166,7 +166,7 @@ def test_ffi_10_a_subinterpreter_is_refused(python):
     assert (process.returncode, process.out.strip()) == (0, "32"), process.err
 
 
-HANDLES = [nocter.Interrupt, nocter.EventFd, nocter.Signal, nocter.Blocking, nocter.Retirement]
+HANDLES = [nocter.Interrupt, nocter.EventFd, nocter.Signal, nocter.Blocking, nocter.Retirement, nocter.Keyed]
 
 
 @pytest.mark.parametrize("kind", HANDLES)

@@ -35,6 +35,30 @@ INTERRUPTED = {
         wait = lambda: service.take(retirement)""",
     "retirement_wait_epoch": "service = nocter.Retirement(); wait = lambda: service.wait_epoch(service.epoch())",
     "retirement_drained": "service = nocter.Retirement(); permit = service.reserve(); wait = service.drained",
+    "keyed_claim": "wait = nocter.Keyed().claim",
+    "keyed_claim_with_interrupt": """
+        queue, interrupt = nocter.Keyed(), nocter.Interrupt()
+        wait = lambda: queue.claim(interrupt=interrupt)""",
+    "keyed_source": """
+        queue = nocter.Keyed()
+        def keys():
+            yield time.sleep(30)
+        queue.resync(keys, 0.001, 1)
+        wait = queue.claim""",
+    "keyed_source_in_python": """
+        queue = nocter.Keyed()
+        def keys():
+            while True:
+                pass
+            yield "never"
+        queue.resync(keys, 0.001, 1)
+        wait = queue.claim""",
+    "keyed_drained": """
+        queue = nocter.Keyed()
+        queue.notify("a")
+        made = queue.claim()
+        queue.shutdown()
+        wait = queue.drained""",
     "workers_stop": """
         service = nocter.Retirement()
         workers = service.serve()
@@ -167,6 +191,40 @@ owners = [service.reserve().attach(number, print) for number in range(5)]
 cleanup, begun, permit = service.claim(), service.claim(), service.reserve()
 begun.begin()
 [threading.Thread(target=service.claim, daemon=True).start() for _ in range(3)]""",
+    "keyed_served": """
+queue = nocter.Keyed(workers=3)
+workers = queue.serve(lambda made: time.sleep(60) if made.key == b"slow" else None)
+queue.notify_many(["slow", "a", "b"])
+queue.notify_after("later", 3600)
+time.sleep(0.05)""",
+    "keyed_by_hand": """
+queue = nocter.Keyed(8, 2)
+queue.notify_many("abcde")
+made, other = queue.claim(), queue.claim()
+[threading.Thread(target=queue.claim, daemon=True).start() for _ in range(3)]""",
+    "keyed_source_sleeps": """
+queue = nocter.Keyed()
+queue.resync(lambda: time.sleep(60) or [], 0.001, 1)
+[threading.Thread(target=queue.claim, daemon=True).start() for _ in range(2)]
+time.sleep(0.05)""",
+    "keyed_source_in_python": """
+queue = nocter.Keyed()
+def keys():
+    while True:
+        pass
+    yield "never"
+queue.resync(keys, 0.001, 1)
+threading.Thread(target=queue.claim, daemon=True).start()
+time.sleep(0.05)""",
+    "keyed_source_is_busy": """
+queue = nocter.Keyed(workers=8)
+queue.resync(lambda: map(str, range(1000)), 1e-9, 10)
+workers = queue.serve(lambda made: None)
+def claim():
+    while True:
+        queue.claim().complete()
+[threading.Thread(target=claim, daemon=True).start() for _ in range(3)]
+time.sleep(0.05)""",
     "never_shut_down": "kept = [nocter.Executor(2) for _ in range(5)]; [each.submit(int) for each in kept]",
 }
 ENDS = {
@@ -217,6 +275,24 @@ def test_ffi_10_leaving_with_100000_jobs_in_flight(job, python):
     assert process.err == ""
 
 
+@pytest.mark.parametrize("served", [False, True])
+def test_ffi_10_key_08_leaving_with_100000_keys(served, python):
+    process = python(
+        f"""
+        import time, nocter
+        queue = nocter.Keyed(100_000, 2, maximum_key_size=16)
+        if {served}:
+            workers = queue.serve(lambda made: time.sleep(60))
+        queue.notify_many([str(number) for number in range(100_000)])
+        assert queue.count().retained == 100_000
+        print(time.monotonic(), flush=True)
+        """
+    )
+    assert process.returncode == 0, process.err
+    assert time.monotonic() - float(process.out) < 5.0
+    assert process.err == ""
+
+
 def test_ffi_10_at_exit_queued_jobs_are_cancelled_and_running_ones_may_end(python):
     process = python(
         """
@@ -248,6 +324,11 @@ def test_ffi_10_whatever_is_still_open_at_exit_is_left_in_silence(python):
         left = nocter.Retirement()
         sys.owner = left.reserve().attach(object(), print)
         left.close()
+        queue = nocter.Keyed(8, 2, waiters=nocter.Signal(), work=nocter.EventFd())
+        queue.notify_many("abc")
+        sys.made = queue.claim()
+        queue.notify_after("d", 3600)
+        queue.resync(list, 0.001, 1)
         cycle = [service.claim(), nocter.Executor(1).submit(int)]
         cycle.append(cycle)
         sys.cycle = cycle
@@ -396,6 +477,57 @@ def test_ffi_11_retirement_of_a_forked_child_says_so(python):
     )
     assert process.returncode == 0, process.err
     assert process.out in ("child\nparent [1, 2]\n", "child\nparent [2, 1]\n")
+
+
+def test_ffi_11_a_keyed_queue_of_a_forked_child_says_so(python):
+    process = python(
+        """
+        import gc, os, nocter
+
+        def refuses(call, *arguments):
+            try:
+                call(*arguments)
+            except nocter.Forked as problem:
+                assert problem.status == -13, problem.status
+                return
+            raise AssertionError(f"{call} worked in the child")
+
+        queue = nocter.Keyed(8, 2)
+        queue.notify_many("ab")
+        made, workers = queue.claim(), queue.serve(lambda made: None)
+        queue.resync(list, 3600, 1)
+        child = os.fork()
+        if child == 0:
+            refuses(queue.notify, "c")
+            refuses(queue.notify_after, "c", 1)
+            refuses(queue.notify_many, ["c"])
+            refuses(queue.claim, 0)
+            refuses(queue.drained, 0)
+            refuses(queue.resync, list, 1, 1)
+            for call in (queue.end_resync, queue.next_due, queue.count, made.complete, made.fail, made.retry_after):
+                refuses(call)
+            refuses(queue.serve, print)
+            assert made.key == b"a"
+            workers.stop(5)
+            queue.shutdown()
+            for handle in (queue, made):
+                handle.close()
+            del queue, made
+            gc.collect()
+            with nocter.Keyed() as fresh:
+                fresh.notify("x")
+                assert fresh.claim().key == b"x"
+            print("child", flush=True)
+            raise SystemExit
+        assert os.waitpid(child, 0)[1] == 0
+        made.complete()
+        queue.notify("c")
+        queue.shutdown(drain=True)
+        queue.drained(10)
+        print("parent", queue.count().completed)
+        """
+    )
+    assert (process.returncode, process.out) == (0, "child\nparent 3\n"), process.err
 
 
 def test_ffi_11_multiprocessing_with_fork_while_all_is_busy(python):

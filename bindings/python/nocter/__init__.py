@@ -4,8 +4,8 @@
         print(executor.submit(pow, 2, 10).result())
 
 Executor runs callables, and nocter.aio.Executor lets an asyncio loop await them; Blocking is the service below it,
-for those who claim and complete jobs themselves; Retirement ends resources whose end may block; Signal, Interrupt and
-EventFd are what the waits are made of.
+for those who claim and complete jobs themselves; Retirement ends resources whose end may block; Keyed says which
+things are to be looked at; Signal, Interrupt and EventFd are what the waits are made of.
 Whatever does not work out is an Error of a class by meaning.
 """
 
@@ -32,6 +32,7 @@ from ._errors import (
 )
 from ._executor import Executor
 from ._ffi import ffi as _ffi
+from ._keyed import Keyed, KeyedCounts, Notified, Pass
 from ._native import lib as _lib
 from ._native import library_path
 from ._retirement import (
@@ -68,8 +69,12 @@ __all__ = [
     "Interrupted",
     "JobId",
     "JobState",
+    "Keyed",
+    "KeyedCounts",
     "LimitError",
+    "Notified",
     "OutOfMemory",
+    "Pass",
     "Pending",
     "Permit",
     "ReentrantError",

@@ -111,16 +111,8 @@ pub struct nocter_owned {
 }
 #[test]
 fn bindgen_test_layout_nocter_owned() {
-    assert_eq!(
-        ::core::mem::size_of::<nocter_owned>(),
-        16usize,
-        concat!("Size of: ", stringify!(nocter_owned))
-    );
-    assert_eq!(
-        ::core::mem::align_of::<nocter_owned>(),
-        8usize,
-        concat!("Alignment of ", stringify!(nocter_owned))
-    );
+    assert_eq!(::core::mem::size_of::<nocter_owned>(), 16usize, concat!("Size of: ", stringify!(nocter_owned)));
+    assert_eq!(::core::mem::align_of::<nocter_owned>(), 8usize, concat!("Alignment of ", stringify!(nocter_owned)));
     fn test_field_data() {
         assert_eq!(
             unsafe {
@@ -129,12 +121,7 @@ fn bindgen_test_layout_nocter_owned() {
                 ::core::ptr::addr_of!((*ptr).data) as usize - ptr as usize
             },
             0usize,
-            concat!(
-                "Offset of field: ",
-                stringify!(nocter_owned),
-                "::",
-                stringify!(data)
-            )
+            concat!("Offset of field: ", stringify!(nocter_owned), "::", stringify!(data))
         );
     }
     test_field_data();
@@ -146,12 +133,7 @@ fn bindgen_test_layout_nocter_owned() {
                 ::core::ptr::addr_of!((*ptr).drop) as usize - ptr as usize
             },
             8usize,
-            concat!(
-                "Offset of field: ",
-                stringify!(nocter_owned),
-                "::",
-                stringify!(drop)
-            )
+            concat!("Offset of field: ", stringify!(nocter_owned), "::", stringify!(drop))
         );
     }
     test_field_drop();
@@ -167,16 +149,8 @@ pub struct nocter_text {
 }
 #[test]
 fn bindgen_test_layout_nocter_text() {
-    assert_eq!(
-        ::core::mem::size_of::<nocter_text>(),
-        16usize,
-        concat!("Size of: ", stringify!(nocter_text))
-    );
-    assert_eq!(
-        ::core::mem::align_of::<nocter_text>(),
-        8usize,
-        concat!("Alignment of ", stringify!(nocter_text))
-    );
+    assert_eq!(::core::mem::size_of::<nocter_text>(), 16usize, concat!("Size of: ", stringify!(nocter_text)));
+    assert_eq!(::core::mem::align_of::<nocter_text>(), 8usize, concat!("Alignment of ", stringify!(nocter_text)));
     fn test_field_data() {
         assert_eq!(
             unsafe {
@@ -185,12 +159,7 @@ fn bindgen_test_layout_nocter_text() {
                 ::core::ptr::addr_of!((*ptr).data) as usize - ptr as usize
             },
             0usize,
-            concat!(
-                "Offset of field: ",
-                stringify!(nocter_text),
-                "::",
-                stringify!(data)
-            )
+            concat!("Offset of field: ", stringify!(nocter_text), "::", stringify!(data))
         );
     }
     test_field_data();
@@ -202,12 +171,7 @@ fn bindgen_test_layout_nocter_text() {
                 ::core::ptr::addr_of!((*ptr).size) as usize - ptr as usize
             },
             8usize,
-            concat!(
-                "Offset of field: ",
-                stringify!(nocter_text),
-                "::",
-                stringify!(size)
-            )
+            concat!("Offset of field: ", stringify!(nocter_text), "::", stringify!(size))
         );
     }
     test_field_size();
@@ -233,16 +197,8 @@ pub struct nocter_epoch {
 }
 #[test]
 fn bindgen_test_layout_nocter_epoch() {
-    assert_eq!(
-        ::core::mem::size_of::<nocter_epoch>(),
-        16usize,
-        concat!("Size of: ", stringify!(nocter_epoch))
-    );
-    assert_eq!(
-        ::core::mem::align_of::<nocter_epoch>(),
-        8usize,
-        concat!("Alignment of ", stringify!(nocter_epoch))
-    );
+    assert_eq!(::core::mem::size_of::<nocter_epoch>(), 16usize, concat!("Size of: ", stringify!(nocter_epoch)));
+    assert_eq!(::core::mem::align_of::<nocter_epoch>(), 8usize, concat!("Alignment of ", stringify!(nocter_epoch)));
     fn test_field_service() {
         assert_eq!(
             unsafe {
@@ -251,12 +207,7 @@ fn bindgen_test_layout_nocter_epoch() {
                 ::core::ptr::addr_of!((*ptr).service) as usize - ptr as usize
             },
             0usize,
-            concat!(
-                "Offset of field: ",
-                stringify!(nocter_epoch),
-                "::",
-                stringify!(service)
-            )
+            concat!("Offset of field: ", stringify!(nocter_epoch), "::", stringify!(service))
         );
     }
     test_field_service();
@@ -268,12 +219,7 @@ fn bindgen_test_layout_nocter_epoch() {
                 ::core::ptr::addr_of!((*ptr).sequence) as usize - ptr as usize
             },
             8usize,
-            concat!(
-                "Offset of field: ",
-                stringify!(nocter_epoch),
-                "::",
-                stringify!(sequence)
-            )
+            concat!("Offset of field: ", stringify!(nocter_epoch), "::", stringify!(sequence))
         );
     }
     test_field_sequence();
@@ -310,16 +256,8 @@ pub struct nocter_wait {
 }
 #[test]
 fn bindgen_test_layout_nocter_wait() {
-    assert_eq!(
-        ::core::mem::size_of::<nocter_wait>(),
-        24usize,
-        concat!("Size of: ", stringify!(nocter_wait))
-    );
-    assert_eq!(
-        ::core::mem::align_of::<nocter_wait>(),
-        8usize,
-        concat!("Alignment of ", stringify!(nocter_wait))
-    );
+    assert_eq!(::core::mem::size_of::<nocter_wait>(), 24usize, concat!("Size of: ", stringify!(nocter_wait)));
+    assert_eq!(::core::mem::align_of::<nocter_wait>(), 8usize, concat!("Alignment of ", stringify!(nocter_wait)));
     fn test_field_deadline_ns() {
         assert_eq!(
             unsafe {
@@ -328,12 +266,7 @@ fn bindgen_test_layout_nocter_wait() {
                 ::core::ptr::addr_of!((*ptr).deadline_ns) as usize - ptr as usize
             },
             0usize,
-            concat!(
-                "Offset of field: ",
-                stringify!(nocter_wait),
-                "::",
-                stringify!(deadline_ns)
-            )
+            concat!("Offset of field: ", stringify!(nocter_wait), "::", stringify!(deadline_ns))
         );
     }
     test_field_deadline_ns();
@@ -345,12 +278,7 @@ fn bindgen_test_layout_nocter_wait() {
                 ::core::ptr::addr_of!((*ptr).interrupt) as usize - ptr as usize
             },
             8usize,
-            concat!(
-                "Offset of field: ",
-                stringify!(nocter_wait),
-                "::",
-                stringify!(interrupt)
-            )
+            concat!("Offset of field: ", stringify!(nocter_wait), "::", stringify!(interrupt))
         );
     }
     test_field_interrupt();
@@ -362,12 +290,7 @@ fn bindgen_test_layout_nocter_wait() {
                 ::core::ptr::addr_of!((*ptr).flags) as usize - ptr as usize
             },
             16usize,
-            concat!(
-                "Offset of field: ",
-                stringify!(nocter_wait),
-                "::",
-                stringify!(flags)
-            )
+            concat!("Offset of field: ", stringify!(nocter_wait), "::", stringify!(flags))
         );
     }
     test_field_flags();
@@ -379,12 +302,7 @@ fn bindgen_test_layout_nocter_wait() {
                 ::core::ptr::addr_of!((*ptr).reserved) as usize - ptr as usize
             },
             20usize,
-            concat!(
-                "Offset of field: ",
-                stringify!(nocter_wait),
-                "::",
-                stringify!(reserved)
-            )
+            concat!("Offset of field: ", stringify!(nocter_wait), "::", stringify!(reserved))
         );
     }
     test_field_reserved();
@@ -459,11 +377,7 @@ pub struct nocter_notifier {
 }
 #[test]
 fn bindgen_test_layout_nocter_notifier() {
-    assert_eq!(
-        ::core::mem::size_of::<nocter_notifier>(),
-        24usize,
-        concat!("Size of: ", stringify!(nocter_notifier))
-    );
+    assert_eq!(::core::mem::size_of::<nocter_notifier>(), 24usize, concat!("Size of: ", stringify!(nocter_notifier)));
     assert_eq!(
         ::core::mem::align_of::<nocter_notifier>(),
         8usize,
@@ -477,12 +391,7 @@ fn bindgen_test_layout_nocter_notifier() {
                 ::core::ptr::addr_of!((*ptr).wake) as usize - ptr as usize
             },
             0usize,
-            concat!(
-                "Offset of field: ",
-                stringify!(nocter_notifier),
-                "::",
-                stringify!(wake)
-            )
+            concat!("Offset of field: ", stringify!(nocter_notifier), "::", stringify!(wake))
         );
     }
     test_field_wake();
@@ -494,12 +403,7 @@ fn bindgen_test_layout_nocter_notifier() {
                 ::core::ptr::addr_of!((*ptr).drop) as usize - ptr as usize
             },
             8usize,
-            concat!(
-                "Offset of field: ",
-                stringify!(nocter_notifier),
-                "::",
-                stringify!(drop)
-            )
+            concat!("Offset of field: ", stringify!(nocter_notifier), "::", stringify!(drop))
         );
     }
     test_field_drop();
@@ -511,12 +415,7 @@ fn bindgen_test_layout_nocter_notifier() {
                 ::core::ptr::addr_of!((*ptr).user) as usize - ptr as usize
             },
             16usize,
-            concat!(
-                "Offset of field: ",
-                stringify!(nocter_notifier),
-                "::",
-                stringify!(user)
-            )
+            concat!("Offset of field: ", stringify!(nocter_notifier), "::", stringify!(user))
         );
     }
     test_field_user();
@@ -583,9 +482,7 @@ pub struct nocter_workers_options {
     pub name: *const ::std::os::raw::c_char,
     #[doc = " Called first on each thread, for hosts that must attach threads; may be NULL. Anything but NOCTER_OK fails"]
     #[doc = "the serve call and ends the threads already started."]
-    pub start: ::core::option::Option<
-        unsafe extern "C" fn(user: *mut ::std::os::raw::c_void) -> nocter_status,
-    >,
+    pub start: ::core::option::Option<unsafe extern "C" fn(user: *mut ::std::os::raw::c_void) -> nocter_status>,
     #[doc = " Called last on each thread whose start succeeded; may be NULL."]
     pub stop: ::core::option::Option<unsafe extern "C" fn(user: *mut ::std::os::raw::c_void)>,
     #[doc = " Passed to both."]
@@ -611,12 +508,7 @@ fn bindgen_test_layout_nocter_workers_options() {
                 ::core::ptr::addr_of!((*ptr).size) as usize - ptr as usize
             },
             0usize,
-            concat!(
-                "Offset of field: ",
-                stringify!(nocter_workers_options),
-                "::",
-                stringify!(size)
-            )
+            concat!("Offset of field: ", stringify!(nocter_workers_options), "::", stringify!(size))
         );
     }
     test_field_size();
@@ -628,12 +520,7 @@ fn bindgen_test_layout_nocter_workers_options() {
                 ::core::ptr::addr_of!((*ptr).threads) as usize - ptr as usize
             },
             4usize,
-            concat!(
-                "Offset of field: ",
-                stringify!(nocter_workers_options),
-                "::",
-                stringify!(threads)
-            )
+            concat!("Offset of field: ", stringify!(nocter_workers_options), "::", stringify!(threads))
         );
     }
     test_field_threads();
@@ -645,12 +532,7 @@ fn bindgen_test_layout_nocter_workers_options() {
                 ::core::ptr::addr_of!((*ptr).stack_size) as usize - ptr as usize
             },
             8usize,
-            concat!(
-                "Offset of field: ",
-                stringify!(nocter_workers_options),
-                "::",
-                stringify!(stack_size)
-            )
+            concat!("Offset of field: ", stringify!(nocter_workers_options), "::", stringify!(stack_size))
         );
     }
     test_field_stack_size();
@@ -662,12 +544,7 @@ fn bindgen_test_layout_nocter_workers_options() {
                 ::core::ptr::addr_of!((*ptr).name) as usize - ptr as usize
             },
             16usize,
-            concat!(
-                "Offset of field: ",
-                stringify!(nocter_workers_options),
-                "::",
-                stringify!(name)
-            )
+            concat!("Offset of field: ", stringify!(nocter_workers_options), "::", stringify!(name))
         );
     }
     test_field_name();
@@ -679,12 +556,7 @@ fn bindgen_test_layout_nocter_workers_options() {
                 ::core::ptr::addr_of!((*ptr).start) as usize - ptr as usize
             },
             24usize,
-            concat!(
-                "Offset of field: ",
-                stringify!(nocter_workers_options),
-                "::",
-                stringify!(start)
-            )
+            concat!("Offset of field: ", stringify!(nocter_workers_options), "::", stringify!(start))
         );
     }
     test_field_start();
@@ -696,12 +568,7 @@ fn bindgen_test_layout_nocter_workers_options() {
                 ::core::ptr::addr_of!((*ptr).stop) as usize - ptr as usize
             },
             32usize,
-            concat!(
-                "Offset of field: ",
-                stringify!(nocter_workers_options),
-                "::",
-                stringify!(stop)
-            )
+            concat!("Offset of field: ", stringify!(nocter_workers_options), "::", stringify!(stop))
         );
     }
     test_field_stop();
@@ -713,12 +580,7 @@ fn bindgen_test_layout_nocter_workers_options() {
                 ::core::ptr::addr_of!((*ptr).user) as usize - ptr as usize
             },
             40usize,
-            concat!(
-                "Offset of field: ",
-                stringify!(nocter_workers_options),
-                "::",
-                stringify!(user)
-            )
+            concat!("Offset of field: ", stringify!(nocter_workers_options), "::", stringify!(user))
         );
     }
     test_field_user();
@@ -741,10 +603,7 @@ extern "C" {
     #[doc = "         NOCTER_E_WOULD_DEADLOCK from one of these threads (they are asked to end all the same when no wait was given)."]
     #[doc = " @par Threads any thread; may wait."]
     #[doc = " @since 0.1"]
-    pub fn nocter_workers_stop(
-        workers: *mut nocter_workers,
-        wait: *const nocter_wait,
-    ) -> nocter_status;
+    pub fn nocter_workers_stop(workers: *mut nocter_workers, wait: *const nocter_wait) -> nocter_status;
 }
 extern "C" {
     #[doc = " @brief Stops, waits for the threads, frees. From one of these threads it does not wait: they end by themselves."]
@@ -776,16 +635,8 @@ pub struct nocter_job_id {
 }
 #[test]
 fn bindgen_test_layout_nocter_job_id() {
-    assert_eq!(
-        ::core::mem::size_of::<nocter_job_id>(),
-        16usize,
-        concat!("Size of: ", stringify!(nocter_job_id))
-    );
-    assert_eq!(
-        ::core::mem::align_of::<nocter_job_id>(),
-        8usize,
-        concat!("Alignment of ", stringify!(nocter_job_id))
-    );
+    assert_eq!(::core::mem::size_of::<nocter_job_id>(), 16usize, concat!("Size of: ", stringify!(nocter_job_id)));
+    assert_eq!(::core::mem::align_of::<nocter_job_id>(), 8usize, concat!("Alignment of ", stringify!(nocter_job_id)));
     fn test_field_service() {
         assert_eq!(
             unsafe {
@@ -794,12 +645,7 @@ fn bindgen_test_layout_nocter_job_id() {
                 ::core::ptr::addr_of!((*ptr).service) as usize - ptr as usize
             },
             0usize,
-            concat!(
-                "Offset of field: ",
-                stringify!(nocter_job_id),
-                "::",
-                stringify!(service)
-            )
+            concat!("Offset of field: ", stringify!(nocter_job_id), "::", stringify!(service))
         );
     }
     test_field_service();
@@ -811,12 +657,7 @@ fn bindgen_test_layout_nocter_job_id() {
                 ::core::ptr::addr_of!((*ptr).sequence) as usize - ptr as usize
             },
             8usize,
-            concat!(
-                "Offset of field: ",
-                stringify!(nocter_job_id),
-                "::",
-                stringify!(sequence)
-            )
+            concat!("Offset of field: ", stringify!(nocter_job_id), "::", stringify!(sequence))
         );
     }
     test_field_sequence();
@@ -880,12 +721,7 @@ fn bindgen_test_layout_nocter_blocking_options() {
                 ::core::ptr::addr_of!((*ptr).size) as usize - ptr as usize
             },
             0usize,
-            concat!(
-                "Offset of field: ",
-                stringify!(nocter_blocking_options),
-                "::",
-                stringify!(size)
-            )
+            concat!("Offset of field: ", stringify!(nocter_blocking_options), "::", stringify!(size))
         );
     }
     test_field_size();
@@ -897,12 +733,7 @@ fn bindgen_test_layout_nocter_blocking_options() {
                 ::core::ptr::addr_of!((*ptr).maximum_jobs) as usize - ptr as usize
             },
             4usize,
-            concat!(
-                "Offset of field: ",
-                stringify!(nocter_blocking_options),
-                "::",
-                stringify!(maximum_jobs)
-            )
+            concat!("Offset of field: ", stringify!(nocter_blocking_options), "::", stringify!(maximum_jobs))
         );
     }
     test_field_maximum_jobs();
@@ -914,12 +745,7 @@ fn bindgen_test_layout_nocter_blocking_options() {
                 ::core::ptr::addr_of!((*ptr).workers) as usize - ptr as usize
             },
             8usize,
-            concat!(
-                "Offset of field: ",
-                stringify!(nocter_blocking_options),
-                "::",
-                stringify!(workers)
-            )
+            concat!("Offset of field: ", stringify!(nocter_blocking_options), "::", stringify!(workers))
         );
     }
     test_field_workers();
@@ -931,12 +757,7 @@ fn bindgen_test_layout_nocter_blocking_options() {
                 ::core::ptr::addr_of!((*ptr).reserved) as usize - ptr as usize
             },
             12usize,
-            concat!(
-                "Offset of field: ",
-                stringify!(nocter_blocking_options),
-                "::",
-                stringify!(reserved)
-            )
+            concat!("Offset of field: ", stringify!(nocter_blocking_options), "::", stringify!(reserved))
         );
     }
     test_field_reserved();
@@ -948,12 +769,7 @@ fn bindgen_test_layout_nocter_blocking_options() {
                 ::core::ptr::addr_of!((*ptr).waiters) as usize - ptr as usize
             },
             16usize,
-            concat!(
-                "Offset of field: ",
-                stringify!(nocter_blocking_options),
-                "::",
-                stringify!(waiters)
-            )
+            concat!("Offset of field: ", stringify!(nocter_blocking_options), "::", stringify!(waiters))
         );
     }
     test_field_waiters();
@@ -965,12 +781,7 @@ fn bindgen_test_layout_nocter_blocking_options() {
                 ::core::ptr::addr_of!((*ptr).work) as usize - ptr as usize
             },
             40usize,
-            concat!(
-                "Offset of field: ",
-                stringify!(nocter_blocking_options),
-                "::",
-                stringify!(work)
-            )
+            concat!("Offset of field: ", stringify!(nocter_blocking_options), "::", stringify!(work))
         );
     }
     test_field_work();
@@ -982,12 +793,7 @@ fn bindgen_test_layout_nocter_blocking_options() {
                 ::core::ptr::addr_of!((*ptr).wait_spins) as usize - ptr as usize
             },
             64usize,
-            concat!(
-                "Offset of field: ",
-                stringify!(nocter_blocking_options),
-                "::",
-                stringify!(wait_spins)
-            )
+            concat!("Offset of field: ", stringify!(nocter_blocking_options), "::", stringify!(wait_spins))
         );
     }
     test_field_wait_spins();
@@ -999,12 +805,7 @@ fn bindgen_test_layout_nocter_blocking_options() {
                 ::core::ptr::addr_of!((*ptr).wait_yields) as usize - ptr as usize
             },
             68usize,
-            concat!(
-                "Offset of field: ",
-                stringify!(nocter_blocking_options),
-                "::",
-                stringify!(wait_yields)
-            )
+            concat!("Offset of field: ", stringify!(nocter_blocking_options), "::", stringify!(wait_yields))
         );
     }
     test_field_wait_yields();
@@ -1122,8 +923,7 @@ extern "C" {
     #[doc = "         does nothing. NULL for NULL or a consumed guard."]
     #[doc = " @par Threads owner only."]
     #[doc = " @since 0.1"]
-    pub fn nocter_completion_interrupt(completion: *mut nocter_completion)
-        -> *mut nocter_interrupt;
+    pub fn nocter_completion_interrupt(completion: *mut nocter_completion) -> *mut nocter_interrupt;
 }
 extern "C" {
     #[must_use]
@@ -1134,10 +934,7 @@ extern "C" {
     #[doc = "         NOCTER_E_REENTRANT; NOCTER_E_FORKED."]
     #[doc = " @par Threads owner only."]
     #[doc = " @since 0.1"]
-    pub fn nocter_completion_complete(
-        completion: *mut nocter_completion,
-        output: *mut nocter_owned,
-    ) -> nocter_status;
+    pub fn nocter_completion_complete(completion: *mut nocter_completion, output: *mut nocter_owned) -> nocter_status;
 }
 extern "C" {
     #[doc = " @brief Ends the job without an output: its waiter is told NOCTER_WORKER_LOST."]
@@ -1233,10 +1030,7 @@ extern "C" {
     #[doc = " @return NOCTER_OK; NOCTER_E_ARGUMENT; NOCTER_E_FORKED."]
     #[doc = " @par Threads any thread, also in a notifier."]
     #[doc = " @since 0.1"]
-    pub fn nocter_blocking_epoch(
-        blocking: *const nocter_blocking,
-        out: *mut nocter_epoch,
-    ) -> nocter_status;
+    pub fn nocter_blocking_epoch(blocking: *const nocter_blocking, out: *mut nocter_epoch) -> nocter_status;
 }
 extern "C" {
     #[must_use]
@@ -1259,11 +1053,7 @@ extern "C" {
 }
 #[doc = " Where shutdown hands values to: what the sink leaves in *value is dropped by the service after it returns."]
 pub type nocter_blocking_sink = ::core::option::Option<
-    unsafe extern "C" fn(
-        user: *mut ::std::os::raw::c_void,
-        was: nocter_job_state,
-        value: *mut nocter_owned,
-    ),
+    unsafe extern "C" fn(user: *mut ::std::os::raw::c_void, was: nocter_job_state, value: *mut nocter_owned),
 >;
 extern "C" {
     #[must_use]
@@ -1294,10 +1084,7 @@ extern "C" {
     #[doc = "         NOCTER_E_WOULD_DEADLOCK: this thread runs a job of this service."]
     #[doc = " @par Threads any thread; may wait."]
     #[doc = " @since 0.1"]
-    pub fn nocter_blocking_drained(
-        blocking: *mut nocter_blocking,
-        wait: *const nocter_wait,
-    ) -> nocter_status;
+    pub fn nocter_blocking_drained(blocking: *mut nocter_blocking, wait: *const nocter_wait) -> nocter_status;
 }
 #[doc = " @brief A snapshot taken in one moment, and the totals since creation."]
 #[doc = ""]
@@ -1375,12 +1162,7 @@ fn bindgen_test_layout_nocter_blocking_counts() {
                 ::core::ptr::addr_of!((*ptr).size) as usize - ptr as usize
             },
             0usize,
-            concat!(
-                "Offset of field: ",
-                stringify!(nocter_blocking_counts),
-                "::",
-                stringify!(size)
-            )
+            concat!("Offset of field: ", stringify!(nocter_blocking_counts), "::", stringify!(size))
         );
     }
     test_field_size();
@@ -1392,12 +1174,7 @@ fn bindgen_test_layout_nocter_blocking_counts() {
                 ::core::ptr::addr_of!((*ptr).accepting) as usize - ptr as usize
             },
             4usize,
-            concat!(
-                "Offset of field: ",
-                stringify!(nocter_blocking_counts),
-                "::",
-                stringify!(accepting)
-            )
+            concat!("Offset of field: ", stringify!(nocter_blocking_counts), "::", stringify!(accepting))
         );
     }
     test_field_accepting();
@@ -1409,12 +1186,7 @@ fn bindgen_test_layout_nocter_blocking_counts() {
                 ::core::ptr::addr_of!((*ptr).queued) as usize - ptr as usize
             },
             8usize,
-            concat!(
-                "Offset of field: ",
-                stringify!(nocter_blocking_counts),
-                "::",
-                stringify!(queued)
-            )
+            concat!("Offset of field: ", stringify!(nocter_blocking_counts), "::", stringify!(queued))
         );
     }
     test_field_queued();
@@ -1426,12 +1198,7 @@ fn bindgen_test_layout_nocter_blocking_counts() {
                 ::core::ptr::addr_of!((*ptr).running) as usize - ptr as usize
             },
             12usize,
-            concat!(
-                "Offset of field: ",
-                stringify!(nocter_blocking_counts),
-                "::",
-                stringify!(running)
-            )
+            concat!("Offset of field: ", stringify!(nocter_blocking_counts), "::", stringify!(running))
         );
     }
     test_field_running();
@@ -1443,12 +1210,7 @@ fn bindgen_test_layout_nocter_blocking_counts() {
                 ::core::ptr::addr_of!((*ptr).completed) as usize - ptr as usize
             },
             16usize,
-            concat!(
-                "Offset of field: ",
-                stringify!(nocter_blocking_counts),
-                "::",
-                stringify!(completed)
-            )
+            concat!("Offset of field: ", stringify!(nocter_blocking_counts), "::", stringify!(completed))
         );
     }
     test_field_completed();
@@ -1460,12 +1222,7 @@ fn bindgen_test_layout_nocter_blocking_counts() {
                 ::core::ptr::addr_of!((*ptr).abandoned) as usize - ptr as usize
             },
             20usize,
-            concat!(
-                "Offset of field: ",
-                stringify!(nocter_blocking_counts),
-                "::",
-                stringify!(abandoned)
-            )
+            concat!("Offset of field: ", stringify!(nocter_blocking_counts), "::", stringify!(abandoned))
         );
     }
     test_field_abandoned();
@@ -1477,12 +1234,7 @@ fn bindgen_test_layout_nocter_blocking_counts() {
                 ::core::ptr::addr_of!((*ptr).admitted) as usize - ptr as usize
             },
             24usize,
-            concat!(
-                "Offset of field: ",
-                stringify!(nocter_blocking_counts),
-                "::",
-                stringify!(admitted)
-            )
+            concat!("Offset of field: ", stringify!(nocter_blocking_counts), "::", stringify!(admitted))
         );
     }
     test_field_admitted();
@@ -1494,12 +1246,7 @@ fn bindgen_test_layout_nocter_blocking_counts() {
                 ::core::ptr::addr_of!((*ptr).maximum_jobs) as usize - ptr as usize
             },
             28usize,
-            concat!(
-                "Offset of field: ",
-                stringify!(nocter_blocking_counts),
-                "::",
-                stringify!(maximum_jobs)
-            )
+            concat!("Offset of field: ", stringify!(nocter_blocking_counts), "::", stringify!(maximum_jobs))
         );
     }
     test_field_maximum_jobs();
@@ -1511,12 +1258,7 @@ fn bindgen_test_layout_nocter_blocking_counts() {
                 ::core::ptr::addr_of!((*ptr).workers) as usize - ptr as usize
             },
             32usize,
-            concat!(
-                "Offset of field: ",
-                stringify!(nocter_blocking_counts),
-                "::",
-                stringify!(workers)
-            )
+            concat!("Offset of field: ", stringify!(nocter_blocking_counts), "::", stringify!(workers))
         );
     }
     test_field_workers();
@@ -1528,12 +1270,7 @@ fn bindgen_test_layout_nocter_blocking_counts() {
                 ::core::ptr::addr_of!((*ptr).reserved) as usize - ptr as usize
             },
             36usize,
-            concat!(
-                "Offset of field: ",
-                stringify!(nocter_blocking_counts),
-                "::",
-                stringify!(reserved)
-            )
+            concat!("Offset of field: ", stringify!(nocter_blocking_counts), "::", stringify!(reserved))
         );
     }
     test_field_reserved();
@@ -1545,12 +1282,7 @@ fn bindgen_test_layout_nocter_blocking_counts() {
                 ::core::ptr::addr_of!((*ptr).epoch) as usize - ptr as usize
             },
             40usize,
-            concat!(
-                "Offset of field: ",
-                stringify!(nocter_blocking_counts),
-                "::",
-                stringify!(epoch)
-            )
+            concat!("Offset of field: ", stringify!(nocter_blocking_counts), "::", stringify!(epoch))
         );
     }
     test_field_epoch();
@@ -1562,12 +1294,7 @@ fn bindgen_test_layout_nocter_blocking_counts() {
                 ::core::ptr::addr_of!((*ptr).accepted) as usize - ptr as usize
             },
             48usize,
-            concat!(
-                "Offset of field: ",
-                stringify!(nocter_blocking_counts),
-                "::",
-                stringify!(accepted)
-            )
+            concat!("Offset of field: ", stringify!(nocter_blocking_counts), "::", stringify!(accepted))
         );
     }
     test_field_accepted();
@@ -1579,12 +1306,7 @@ fn bindgen_test_layout_nocter_blocking_counts() {
                 ::core::ptr::addr_of!((*ptr).saturated) as usize - ptr as usize
             },
             56usize,
-            concat!(
-                "Offset of field: ",
-                stringify!(nocter_blocking_counts),
-                "::",
-                stringify!(saturated)
-            )
+            concat!("Offset of field: ", stringify!(nocter_blocking_counts), "::", stringify!(saturated))
         );
     }
     test_field_saturated();
@@ -1596,12 +1318,7 @@ fn bindgen_test_layout_nocter_blocking_counts() {
                 ::core::ptr::addr_of!((*ptr).taken) as usize - ptr as usize
             },
             64usize,
-            concat!(
-                "Offset of field: ",
-                stringify!(nocter_blocking_counts),
-                "::",
-                stringify!(taken)
-            )
+            concat!("Offset of field: ", stringify!(nocter_blocking_counts), "::", stringify!(taken))
         );
     }
     test_field_taken();
@@ -1613,12 +1330,7 @@ fn bindgen_test_layout_nocter_blocking_counts() {
                 ::core::ptr::addr_of!((*ptr).cancelled_queued) as usize - ptr as usize
             },
             72usize,
-            concat!(
-                "Offset of field: ",
-                stringify!(nocter_blocking_counts),
-                "::",
-                stringify!(cancelled_queued)
-            )
+            concat!("Offset of field: ", stringify!(nocter_blocking_counts), "::", stringify!(cancelled_queued))
         );
     }
     test_field_cancelled_queued();
@@ -1630,12 +1342,7 @@ fn bindgen_test_layout_nocter_blocking_counts() {
                 ::core::ptr::addr_of!((*ptr).cancelled_completed) as usize - ptr as usize
             },
             80usize,
-            concat!(
-                "Offset of field: ",
-                stringify!(nocter_blocking_counts),
-                "::",
-                stringify!(cancelled_completed)
-            )
+            concat!("Offset of field: ", stringify!(nocter_blocking_counts), "::", stringify!(cancelled_completed))
         );
     }
     test_field_cancelled_completed();
@@ -1647,12 +1354,7 @@ fn bindgen_test_layout_nocter_blocking_counts() {
                 ::core::ptr::addr_of!((*ptr).shutdown_queued) as usize - ptr as usize
             },
             88usize,
-            concat!(
-                "Offset of field: ",
-                stringify!(nocter_blocking_counts),
-                "::",
-                stringify!(shutdown_queued)
-            )
+            concat!("Offset of field: ", stringify!(nocter_blocking_counts), "::", stringify!(shutdown_queued))
         );
     }
     test_field_shutdown_queued();
@@ -1664,12 +1366,7 @@ fn bindgen_test_layout_nocter_blocking_counts() {
                 ::core::ptr::addr_of!((*ptr).shutdown_completed) as usize - ptr as usize
             },
             96usize,
-            concat!(
-                "Offset of field: ",
-                stringify!(nocter_blocking_counts),
-                "::",
-                stringify!(shutdown_completed)
-            )
+            concat!("Offset of field: ", stringify!(nocter_blocking_counts), "::", stringify!(shutdown_completed))
         );
     }
     test_field_shutdown_completed();
@@ -1681,12 +1378,7 @@ fn bindgen_test_layout_nocter_blocking_counts() {
                 ::core::ptr::addr_of!((*ptr).abandoned_retired) as usize - ptr as usize
             },
             104usize,
-            concat!(
-                "Offset of field: ",
-                stringify!(nocter_blocking_counts),
-                "::",
-                stringify!(abandoned_retired)
-            )
+            concat!("Offset of field: ", stringify!(nocter_blocking_counts), "::", stringify!(abandoned_retired))
         );
     }
     test_field_abandoned_retired();
@@ -1698,12 +1390,7 @@ fn bindgen_test_layout_nocter_blocking_counts() {
                 ::core::ptr::addr_of!((*ptr).completed_ok) as usize - ptr as usize
             },
             112usize,
-            concat!(
-                "Offset of field: ",
-                stringify!(nocter_blocking_counts),
-                "::",
-                stringify!(completed_ok)
-            )
+            concat!("Offset of field: ", stringify!(nocter_blocking_counts), "::", stringify!(completed_ok))
         );
     }
     test_field_completed_ok();
@@ -1715,12 +1402,7 @@ fn bindgen_test_layout_nocter_blocking_counts() {
                 ::core::ptr::addr_of!((*ptr).completed_lost) as usize - ptr as usize
             },
             120usize,
-            concat!(
-                "Offset of field: ",
-                stringify!(nocter_blocking_counts),
-                "::",
-                stringify!(completed_lost)
-            )
+            concat!("Offset of field: ", stringify!(nocter_blocking_counts), "::", stringify!(completed_lost))
         );
     }
     test_field_completed_lost();
@@ -1732,12 +1414,7 @@ fn bindgen_test_layout_nocter_blocking_counts() {
                 ::core::ptr::addr_of!((*ptr).exceptions) as usize - ptr as usize
             },
             128usize,
-            concat!(
-                "Offset of field: ",
-                stringify!(nocter_blocking_counts),
-                "::",
-                stringify!(exceptions)
-            )
+            concat!("Offset of field: ", stringify!(nocter_blocking_counts), "::", stringify!(exceptions))
         );
     }
     test_field_exceptions();
@@ -1749,12 +1426,7 @@ fn bindgen_test_layout_nocter_blocking_counts() {
                 ::core::ptr::addr_of!((*ptr).oldest_queued_ns) as usize - ptr as usize
             },
             136usize,
-            concat!(
-                "Offset of field: ",
-                stringify!(nocter_blocking_counts),
-                "::",
-                stringify!(oldest_queued_ns)
-            )
+            concat!("Offset of field: ", stringify!(nocter_blocking_counts), "::", stringify!(oldest_queued_ns))
         );
     }
     test_field_oldest_queued_ns();
@@ -1766,12 +1438,7 @@ fn bindgen_test_layout_nocter_blocking_counts() {
                 ::core::ptr::addr_of!((*ptr).longest_running_ns) as usize - ptr as usize
             },
             144usize,
-            concat!(
-                "Offset of field: ",
-                stringify!(nocter_blocking_counts),
-                "::",
-                stringify!(longest_running_ns)
-            )
+            concat!("Offset of field: ", stringify!(nocter_blocking_counts), "::", stringify!(longest_running_ns))
         );
     }
     test_field_longest_running_ns();
@@ -1792,10 +1459,7 @@ extern "C" {
     #[doc = " @return NOCTER_OK; NOCTER_E_ARGUMENT; NOCTER_E_FORKED."]
     #[doc = " @par Threads any thread, also in a notifier."]
     #[doc = " @since 0.1"]
-    pub fn nocter_blocking_count(
-        blocking: *const nocter_blocking,
-        out: *mut nocter_blocking_counts,
-    ) -> nocter_status;
+    pub fn nocter_blocking_count(blocking: *const nocter_blocking, out: *mut nocter_blocking_counts) -> nocter_status;
 }
 extern "C" {
     #[doc = " @brief Shuts the service down, dropping what nobody runs, and gives it up. Returns at once."]
@@ -1899,12 +1563,7 @@ fn bindgen_test_layout_nocter_keyed_options() {
                 ::core::ptr::addr_of!((*ptr).size) as usize - ptr as usize
             },
             0usize,
-            concat!(
-                "Offset of field: ",
-                stringify!(nocter_keyed_options),
-                "::",
-                stringify!(size)
-            )
+            concat!("Offset of field: ", stringify!(nocter_keyed_options), "::", stringify!(size))
         );
     }
     test_field_size();
@@ -1916,12 +1575,7 @@ fn bindgen_test_layout_nocter_keyed_options() {
                 ::core::ptr::addr_of!((*ptr).maximum_keys) as usize - ptr as usize
             },
             4usize,
-            concat!(
-                "Offset of field: ",
-                stringify!(nocter_keyed_options),
-                "::",
-                stringify!(maximum_keys)
-            )
+            concat!("Offset of field: ", stringify!(nocter_keyed_options), "::", stringify!(maximum_keys))
         );
     }
     test_field_maximum_keys();
@@ -1933,12 +1587,7 @@ fn bindgen_test_layout_nocter_keyed_options() {
                 ::core::ptr::addr_of!((*ptr).workers) as usize - ptr as usize
             },
             8usize,
-            concat!(
-                "Offset of field: ",
-                stringify!(nocter_keyed_options),
-                "::",
-                stringify!(workers)
-            )
+            concat!("Offset of field: ", stringify!(nocter_keyed_options), "::", stringify!(workers))
         );
     }
     test_field_workers();
@@ -1950,12 +1599,7 @@ fn bindgen_test_layout_nocter_keyed_options() {
                 ::core::ptr::addr_of!((*ptr).maximum_key_size) as usize - ptr as usize
             },
             12usize,
-            concat!(
-                "Offset of field: ",
-                stringify!(nocter_keyed_options),
-                "::",
-                stringify!(maximum_key_size)
-            )
+            concat!("Offset of field: ", stringify!(nocter_keyed_options), "::", stringify!(maximum_key_size))
         );
     }
     test_field_maximum_key_size();
@@ -1967,12 +1611,7 @@ fn bindgen_test_layout_nocter_keyed_options() {
                 ::core::ptr::addr_of!((*ptr).waiters) as usize - ptr as usize
             },
             16usize,
-            concat!(
-                "Offset of field: ",
-                stringify!(nocter_keyed_options),
-                "::",
-                stringify!(waiters)
-            )
+            concat!("Offset of field: ", stringify!(nocter_keyed_options), "::", stringify!(waiters))
         );
     }
     test_field_waiters();
@@ -1984,12 +1623,7 @@ fn bindgen_test_layout_nocter_keyed_options() {
                 ::core::ptr::addr_of!((*ptr).work) as usize - ptr as usize
             },
             40usize,
-            concat!(
-                "Offset of field: ",
-                stringify!(nocter_keyed_options),
-                "::",
-                stringify!(work)
-            )
+            concat!("Offset of field: ", stringify!(nocter_keyed_options), "::", stringify!(work))
         );
     }
     test_field_work();
@@ -2001,12 +1635,7 @@ fn bindgen_test_layout_nocter_keyed_options() {
                 ::core::ptr::addr_of!((*ptr).wait_spins) as usize - ptr as usize
             },
             64usize,
-            concat!(
-                "Offset of field: ",
-                stringify!(nocter_keyed_options),
-                "::",
-                stringify!(wait_spins)
-            )
+            concat!("Offset of field: ", stringify!(nocter_keyed_options), "::", stringify!(wait_spins))
         );
     }
     test_field_wait_spins();
@@ -2018,12 +1647,7 @@ fn bindgen_test_layout_nocter_keyed_options() {
                 ::core::ptr::addr_of!((*ptr).wait_yields) as usize - ptr as usize
             },
             68usize,
-            concat!(
-                "Offset of field: ",
-                stringify!(nocter_keyed_options),
-                "::",
-                stringify!(wait_yields)
-            )
+            concat!("Offset of field: ", stringify!(nocter_keyed_options), "::", stringify!(wait_yields))
         );
     }
     test_field_wait_yields();
@@ -2035,12 +1659,7 @@ fn bindgen_test_layout_nocter_keyed_options() {
                 ::core::ptr::addr_of!((*ptr).backoff_initial_ns) as usize - ptr as usize
             },
             72usize,
-            concat!(
-                "Offset of field: ",
-                stringify!(nocter_keyed_options),
-                "::",
-                stringify!(backoff_initial_ns)
-            )
+            concat!("Offset of field: ", stringify!(nocter_keyed_options), "::", stringify!(backoff_initial_ns))
         );
     }
     test_field_backoff_initial_ns();
@@ -2052,12 +1671,7 @@ fn bindgen_test_layout_nocter_keyed_options() {
                 ::core::ptr::addr_of!((*ptr).backoff_maximum_ns) as usize - ptr as usize
             },
             80usize,
-            concat!(
-                "Offset of field: ",
-                stringify!(nocter_keyed_options),
-                "::",
-                stringify!(backoff_maximum_ns)
-            )
+            concat!("Offset of field: ", stringify!(nocter_keyed_options), "::", stringify!(backoff_maximum_ns))
         );
     }
     test_field_backoff_maximum_ns();
@@ -2069,12 +1683,7 @@ fn bindgen_test_layout_nocter_keyed_options() {
                 ::core::ptr::addr_of!((*ptr).backoff_percent) as usize - ptr as usize
             },
             88usize,
-            concat!(
-                "Offset of field: ",
-                stringify!(nocter_keyed_options),
-                "::",
-                stringify!(backoff_percent)
-            )
+            concat!("Offset of field: ", stringify!(nocter_keyed_options), "::", stringify!(backoff_percent))
         );
     }
     test_field_backoff_percent();
@@ -2086,12 +1695,7 @@ fn bindgen_test_layout_nocter_keyed_options() {
                 ::core::ptr::addr_of!((*ptr).backoff_jitter_percent) as usize - ptr as usize
             },
             92usize,
-            concat!(
-                "Offset of field: ",
-                stringify!(nocter_keyed_options),
-                "::",
-                stringify!(backoff_jitter_percent)
-            )
+            concat!("Offset of field: ", stringify!(nocter_keyed_options), "::", stringify!(backoff_jitter_percent))
         );
     }
     test_field_backoff_jitter_percent();
@@ -2113,10 +1717,7 @@ extern "C" {
     #[doc = " @return NOCTER_OK; NOCTER_E_ARGUMENT; NOCTER_E_MEMORY."]
     #[doc = " @par Threads any thread."]
     #[doc = " @since 0.1"]
-    pub fn nocter_keyed_create(
-        options: *const nocter_keyed_options,
-        out: *mut *mut nocter_keyed,
-    ) -> nocter_status;
+    pub fn nocter_keyed_create(options: *const nocter_keyed_options, out: *mut *mut nocter_keyed) -> nocter_status;
 }
 extern "C" {
     #[must_use]
@@ -2145,11 +1746,7 @@ extern "C" {
     #[doc = " @return as nocter_keyed_notify()."]
     #[doc = " @par Threads any thread, also inside a pass."]
     #[doc = " @since 0.1"]
-    pub fn nocter_keyed_notify_after(
-        keyed: *mut nocter_keyed,
-        key: nocter_text,
-        delay_ns: i64,
-    ) -> nocter_status;
+    pub fn nocter_keyed_notify_after(keyed: *mut nocter_keyed, key: nocter_text, delay_ns: i64) -> nocter_status;
 }
 extern "C" {
     #[must_use]
@@ -2271,10 +1868,7 @@ pub struct nocter_keyed_source {
     #[doc = "after the last one, and begins anew when it is called after that. Anything else, or a C++ exception: this slice"]
     #[doc = "ends."]
     pub next: ::core::option::Option<
-        unsafe extern "C" fn(
-            user: *mut ::std::os::raw::c_void,
-            out_key: *mut nocter_text,
-        ) -> nocter_status,
+        unsafe extern "C" fn(user: *mut ::std::os::raw::c_void, out_key: *mut nocter_text) -> nocter_status,
     >,
     #[doc = " May be NULL; called once, when the queue lets go of the source."]
     pub drop: ::core::option::Option<unsafe extern "C" fn(user: *mut ::std::os::raw::c_void)>,
@@ -2301,12 +1895,7 @@ fn bindgen_test_layout_nocter_keyed_source() {
                 ::core::ptr::addr_of!((*ptr).next) as usize - ptr as usize
             },
             0usize,
-            concat!(
-                "Offset of field: ",
-                stringify!(nocter_keyed_source),
-                "::",
-                stringify!(next)
-            )
+            concat!("Offset of field: ", stringify!(nocter_keyed_source), "::", stringify!(next))
         );
     }
     test_field_next();
@@ -2318,12 +1907,7 @@ fn bindgen_test_layout_nocter_keyed_source() {
                 ::core::ptr::addr_of!((*ptr).drop) as usize - ptr as usize
             },
             8usize,
-            concat!(
-                "Offset of field: ",
-                stringify!(nocter_keyed_source),
-                "::",
-                stringify!(drop)
-            )
+            concat!("Offset of field: ", stringify!(nocter_keyed_source), "::", stringify!(drop))
         );
     }
     test_field_drop();
@@ -2335,12 +1919,7 @@ fn bindgen_test_layout_nocter_keyed_source() {
                 ::core::ptr::addr_of!((*ptr).user) as usize - ptr as usize
             },
             16usize,
-            concat!(
-                "Offset of field: ",
-                stringify!(nocter_keyed_source),
-                "::",
-                stringify!(user)
-            )
+            concat!("Offset of field: ", stringify!(nocter_keyed_source), "::", stringify!(user))
         );
     }
     test_field_user();
@@ -2380,8 +1959,7 @@ extern "C" {
     #[doc = " @return NOCTER_OK; NOCTER_EMPTY: nothing waits for a time; NOCTER_E_ARGUMENT; NOCTER_E_FORKED."]
     #[doc = " @par Threads any thread, also in a notifier."]
     #[doc = " @since 0.1"]
-    pub fn nocter_keyed_next_due(keyed: *const nocter_keyed, out_due_ns: *mut i64)
-        -> nocter_status;
+    pub fn nocter_keyed_next_due(keyed: *const nocter_keyed, out_due_ns: *mut i64) -> nocter_status;
 }
 #[doc = " They are discarded, with the notifications that came during a pass, and passes that run are interrupted."]
 pub const NOCTER_CLOSE_DISCARD: nocter_close_mode_code = 1;
@@ -2412,10 +1990,7 @@ extern "C" {
     #[doc = "         NOCTER_E_WOULD_DEADLOCK: this thread runs a pass of this queue."]
     #[doc = " @par Threads any thread; may wait."]
     #[doc = " @since 0.1"]
-    pub fn nocter_keyed_drained(
-        keyed: *mut nocter_keyed,
-        wait: *const nocter_wait,
-    ) -> nocter_status;
+    pub fn nocter_keyed_drained(keyed: *mut nocter_keyed, wait: *const nocter_wait) -> nocter_status;
 }
 #[doc = " @brief A snapshot taken in one moment, and the totals since creation."]
 #[doc = ""]
@@ -2502,12 +2077,7 @@ fn bindgen_test_layout_nocter_keyed_counts() {
                 ::core::ptr::addr_of!((*ptr).size) as usize - ptr as usize
             },
             0usize,
-            concat!(
-                "Offset of field: ",
-                stringify!(nocter_keyed_counts),
-                "::",
-                stringify!(size)
-            )
+            concat!("Offset of field: ", stringify!(nocter_keyed_counts), "::", stringify!(size))
         );
     }
     test_field_size();
@@ -2519,12 +2089,7 @@ fn bindgen_test_layout_nocter_keyed_counts() {
                 ::core::ptr::addr_of!((*ptr).accepting) as usize - ptr as usize
             },
             4usize,
-            concat!(
-                "Offset of field: ",
-                stringify!(nocter_keyed_counts),
-                "::",
-                stringify!(accepting)
-            )
+            concat!("Offset of field: ", stringify!(nocter_keyed_counts), "::", stringify!(accepting))
         );
     }
     test_field_accepting();
@@ -2536,12 +2101,7 @@ fn bindgen_test_layout_nocter_keyed_counts() {
                 ::core::ptr::addr_of!((*ptr).waiting) as usize - ptr as usize
             },
             8usize,
-            concat!(
-                "Offset of field: ",
-                stringify!(nocter_keyed_counts),
-                "::",
-                stringify!(waiting)
-            )
+            concat!("Offset of field: ", stringify!(nocter_keyed_counts), "::", stringify!(waiting))
         );
     }
     test_field_waiting();
@@ -2553,12 +2113,7 @@ fn bindgen_test_layout_nocter_keyed_counts() {
                 ::core::ptr::addr_of!((*ptr).delayed) as usize - ptr as usize
             },
             12usize,
-            concat!(
-                "Offset of field: ",
-                stringify!(nocter_keyed_counts),
-                "::",
-                stringify!(delayed)
-            )
+            concat!("Offset of field: ", stringify!(nocter_keyed_counts), "::", stringify!(delayed))
         );
     }
     test_field_delayed();
@@ -2570,12 +2125,7 @@ fn bindgen_test_layout_nocter_keyed_counts() {
                 ::core::ptr::addr_of!((*ptr).active) as usize - ptr as usize
             },
             16usize,
-            concat!(
-                "Offset of field: ",
-                stringify!(nocter_keyed_counts),
-                "::",
-                stringify!(active)
-            )
+            concat!("Offset of field: ", stringify!(nocter_keyed_counts), "::", stringify!(active))
         );
     }
     test_field_active();
@@ -2587,12 +2137,7 @@ fn bindgen_test_layout_nocter_keyed_counts() {
                 ::core::ptr::addr_of!((*ptr).dirty) as usize - ptr as usize
             },
             20usize,
-            concat!(
-                "Offset of field: ",
-                stringify!(nocter_keyed_counts),
-                "::",
-                stringify!(dirty)
-            )
+            concat!("Offset of field: ", stringify!(nocter_keyed_counts), "::", stringify!(dirty))
         );
     }
     test_field_dirty();
@@ -2604,12 +2149,7 @@ fn bindgen_test_layout_nocter_keyed_counts() {
                 ::core::ptr::addr_of!((*ptr).retained) as usize - ptr as usize
             },
             24usize,
-            concat!(
-                "Offset of field: ",
-                stringify!(nocter_keyed_counts),
-                "::",
-                stringify!(retained)
-            )
+            concat!("Offset of field: ", stringify!(nocter_keyed_counts), "::", stringify!(retained))
         );
     }
     test_field_retained();
@@ -2621,12 +2161,7 @@ fn bindgen_test_layout_nocter_keyed_counts() {
                 ::core::ptr::addr_of!((*ptr).maximum_keys) as usize - ptr as usize
             },
             28usize,
-            concat!(
-                "Offset of field: ",
-                stringify!(nocter_keyed_counts),
-                "::",
-                stringify!(maximum_keys)
-            )
+            concat!("Offset of field: ", stringify!(nocter_keyed_counts), "::", stringify!(maximum_keys))
         );
     }
     test_field_maximum_keys();
@@ -2638,12 +2173,7 @@ fn bindgen_test_layout_nocter_keyed_counts() {
                 ::core::ptr::addr_of!((*ptr).workers) as usize - ptr as usize
             },
             32usize,
-            concat!(
-                "Offset of field: ",
-                stringify!(nocter_keyed_counts),
-                "::",
-                stringify!(workers)
-            )
+            concat!("Offset of field: ", stringify!(nocter_keyed_counts), "::", stringify!(workers))
         );
     }
     test_field_workers();
@@ -2655,12 +2185,7 @@ fn bindgen_test_layout_nocter_keyed_counts() {
                 ::core::ptr::addr_of!((*ptr).reserved) as usize - ptr as usize
             },
             36usize,
-            concat!(
-                "Offset of field: ",
-                stringify!(nocter_keyed_counts),
-                "::",
-                stringify!(reserved)
-            )
+            concat!("Offset of field: ", stringify!(nocter_keyed_counts), "::", stringify!(reserved))
         );
     }
     test_field_reserved();
@@ -2672,12 +2197,7 @@ fn bindgen_test_layout_nocter_keyed_counts() {
                 ::core::ptr::addr_of!((*ptr).accepted_new) as usize - ptr as usize
             },
             40usize,
-            concat!(
-                "Offset of field: ",
-                stringify!(nocter_keyed_counts),
-                "::",
-                stringify!(accepted_new)
-            )
+            concat!("Offset of field: ", stringify!(nocter_keyed_counts), "::", stringify!(accepted_new))
         );
     }
     test_field_accepted_new();
@@ -2689,12 +2209,7 @@ fn bindgen_test_layout_nocter_keyed_counts() {
                 ::core::ptr::addr_of!((*ptr).coalesced) as usize - ptr as usize
             },
             48usize,
-            concat!(
-                "Offset of field: ",
-                stringify!(nocter_keyed_counts),
-                "::",
-                stringify!(coalesced)
-            )
+            concat!("Offset of field: ", stringify!(nocter_keyed_counts), "::", stringify!(coalesced))
         );
     }
     test_field_coalesced();
@@ -2706,12 +2221,7 @@ fn bindgen_test_layout_nocter_keyed_counts() {
                 ::core::ptr::addr_of!((*ptr).marked_dirty) as usize - ptr as usize
             },
             56usize,
-            concat!(
-                "Offset of field: ",
-                stringify!(nocter_keyed_counts),
-                "::",
-                stringify!(marked_dirty)
-            )
+            concat!("Offset of field: ", stringify!(nocter_keyed_counts), "::", stringify!(marked_dirty))
         );
     }
     test_field_marked_dirty();
@@ -2723,12 +2233,7 @@ fn bindgen_test_layout_nocter_keyed_counts() {
                 ::core::ptr::addr_of!((*ptr).rejected_full) as usize - ptr as usize
             },
             64usize,
-            concat!(
-                "Offset of field: ",
-                stringify!(nocter_keyed_counts),
-                "::",
-                stringify!(rejected_full)
-            )
+            concat!("Offset of field: ", stringify!(nocter_keyed_counts), "::", stringify!(rejected_full))
         );
     }
     test_field_rejected_full();
@@ -2740,12 +2245,7 @@ fn bindgen_test_layout_nocter_keyed_counts() {
                 ::core::ptr::addr_of!((*ptr).rejected_closed) as usize - ptr as usize
             },
             72usize,
-            concat!(
-                "Offset of field: ",
-                stringify!(nocter_keyed_counts),
-                "::",
-                stringify!(rejected_closed)
-            )
+            concat!("Offset of field: ", stringify!(nocter_keyed_counts), "::", stringify!(rejected_closed))
         );
     }
     test_field_rejected_closed();
@@ -2757,12 +2257,7 @@ fn bindgen_test_layout_nocter_keyed_counts() {
                 ::core::ptr::addr_of!((*ptr).started) as usize - ptr as usize
             },
             80usize,
-            concat!(
-                "Offset of field: ",
-                stringify!(nocter_keyed_counts),
-                "::",
-                stringify!(started)
-            )
+            concat!("Offset of field: ", stringify!(nocter_keyed_counts), "::", stringify!(started))
         );
     }
     test_field_started();
@@ -2774,12 +2269,7 @@ fn bindgen_test_layout_nocter_keyed_counts() {
                 ::core::ptr::addr_of!((*ptr).completed) as usize - ptr as usize
             },
             88usize,
-            concat!(
-                "Offset of field: ",
-                stringify!(nocter_keyed_counts),
-                "::",
-                stringify!(completed)
-            )
+            concat!("Offset of field: ", stringify!(nocter_keyed_counts), "::", stringify!(completed))
         );
     }
     test_field_completed();
@@ -2791,12 +2281,7 @@ fn bindgen_test_layout_nocter_keyed_counts() {
                 ::core::ptr::addr_of!((*ptr).failed) as usize - ptr as usize
             },
             96usize,
-            concat!(
-                "Offset of field: ",
-                stringify!(nocter_keyed_counts),
-                "::",
-                stringify!(failed)
-            )
+            concat!("Offset of field: ", stringify!(nocter_keyed_counts), "::", stringify!(failed))
         );
     }
     test_field_failed();
@@ -2808,12 +2293,7 @@ fn bindgen_test_layout_nocter_keyed_counts() {
                 ::core::ptr::addr_of!((*ptr).requeued) as usize - ptr as usize
             },
             104usize,
-            concat!(
-                "Offset of field: ",
-                stringify!(nocter_keyed_counts),
-                "::",
-                stringify!(requeued)
-            )
+            concat!("Offset of field: ", stringify!(nocter_keyed_counts), "::", stringify!(requeued))
         );
     }
     test_field_requeued();
@@ -2825,12 +2305,7 @@ fn bindgen_test_layout_nocter_keyed_counts() {
                 ::core::ptr::addr_of!((*ptr).retried) as usize - ptr as usize
             },
             112usize,
-            concat!(
-                "Offset of field: ",
-                stringify!(nocter_keyed_counts),
-                "::",
-                stringify!(retried)
-            )
+            concat!("Offset of field: ", stringify!(nocter_keyed_counts), "::", stringify!(retried))
         );
     }
     test_field_retried();
@@ -2842,12 +2317,7 @@ fn bindgen_test_layout_nocter_keyed_counts() {
                 ::core::ptr::addr_of!((*ptr).discarded_waiting) as usize - ptr as usize
             },
             120usize,
-            concat!(
-                "Offset of field: ",
-                stringify!(nocter_keyed_counts),
-                "::",
-                stringify!(discarded_waiting)
-            )
+            concat!("Offset of field: ", stringify!(nocter_keyed_counts), "::", stringify!(discarded_waiting))
         );
     }
     test_field_discarded_waiting();
@@ -2859,12 +2329,7 @@ fn bindgen_test_layout_nocter_keyed_counts() {
                 ::core::ptr::addr_of!((*ptr).discarded_dirty) as usize - ptr as usize
             },
             128usize,
-            concat!(
-                "Offset of field: ",
-                stringify!(nocter_keyed_counts),
-                "::",
-                stringify!(discarded_dirty)
-            )
+            concat!("Offset of field: ", stringify!(nocter_keyed_counts), "::", stringify!(discarded_dirty))
         );
     }
     test_field_discarded_dirty();
@@ -2876,12 +2341,7 @@ fn bindgen_test_layout_nocter_keyed_counts() {
                 ::core::ptr::addr_of!((*ptr).resync_keys) as usize - ptr as usize
             },
             136usize,
-            concat!(
-                "Offset of field: ",
-                stringify!(nocter_keyed_counts),
-                "::",
-                stringify!(resync_keys)
-            )
+            concat!("Offset of field: ", stringify!(nocter_keyed_counts), "::", stringify!(resync_keys))
         );
     }
     test_field_resync_keys();
@@ -2893,12 +2353,7 @@ fn bindgen_test_layout_nocter_keyed_counts() {
                 ::core::ptr::addr_of!((*ptr).resync_rounds) as usize - ptr as usize
             },
             144usize,
-            concat!(
-                "Offset of field: ",
-                stringify!(nocter_keyed_counts),
-                "::",
-                stringify!(resync_rounds)
-            )
+            concat!("Offset of field: ", stringify!(nocter_keyed_counts), "::", stringify!(resync_rounds))
         );
     }
     test_field_resync_rounds();
@@ -2910,12 +2365,7 @@ fn bindgen_test_layout_nocter_keyed_counts() {
                 ::core::ptr::addr_of!((*ptr).resync_failures) as usize - ptr as usize
             },
             152usize,
-            concat!(
-                "Offset of field: ",
-                stringify!(nocter_keyed_counts),
-                "::",
-                stringify!(resync_failures)
-            )
+            concat!("Offset of field: ", stringify!(nocter_keyed_counts), "::", stringify!(resync_failures))
         );
     }
     test_field_resync_failures();
@@ -2927,12 +2377,7 @@ fn bindgen_test_layout_nocter_keyed_counts() {
                 ::core::ptr::addr_of!((*ptr).exceptions) as usize - ptr as usize
             },
             160usize,
-            concat!(
-                "Offset of field: ",
-                stringify!(nocter_keyed_counts),
-                "::",
-                stringify!(exceptions)
-            )
+            concat!("Offset of field: ", stringify!(nocter_keyed_counts), "::", stringify!(exceptions))
         );
     }
     test_field_exceptions();
@@ -2944,12 +2389,7 @@ fn bindgen_test_layout_nocter_keyed_counts() {
                 ::core::ptr::addr_of!((*ptr).oldest_waiting_ns) as usize - ptr as usize
             },
             168usize,
-            concat!(
-                "Offset of field: ",
-                stringify!(nocter_keyed_counts),
-                "::",
-                stringify!(oldest_waiting_ns)
-            )
+            concat!("Offset of field: ", stringify!(nocter_keyed_counts), "::", stringify!(oldest_waiting_ns))
         );
     }
     test_field_oldest_waiting_ns();
@@ -2961,12 +2401,7 @@ fn bindgen_test_layout_nocter_keyed_counts() {
                 ::core::ptr::addr_of!((*ptr).longest_active_ns) as usize - ptr as usize
             },
             176usize,
-            concat!(
-                "Offset of field: ",
-                stringify!(nocter_keyed_counts),
-                "::",
-                stringify!(longest_active_ns)
-            )
+            concat!("Offset of field: ", stringify!(nocter_keyed_counts), "::", stringify!(longest_active_ns))
         );
     }
     test_field_longest_active_ns();
@@ -2987,10 +2422,7 @@ extern "C" {
     #[doc = " @return NOCTER_OK; NOCTER_E_ARGUMENT; NOCTER_E_FORKED."]
     #[doc = " @par Threads any thread, also in a notifier."]
     #[doc = " @since 0.1"]
-    pub fn nocter_keyed_count(
-        keyed: *const nocter_keyed,
-        out: *mut nocter_keyed_counts,
-    ) -> nocter_status;
+    pub fn nocter_keyed_count(keyed: *const nocter_keyed, out: *mut nocter_keyed_counts) -> nocter_status;
 }
 extern "C" {
     #[doc = " @brief Closes the queue, discarding what waits, and gives it up. Returns at once."]
@@ -3007,11 +2439,7 @@ extern "C" {
 #[doc = " this thread, with nocter_pass_complete(), nocter_pass_fail(), nocter_pass_retry_after() or nocter_pass_drop()."]
 #[doc = " Otherwise NOCTER_OK ends the pass well, and anything else, a C++ exception or a forced unwinding ends it as failed."]
 pub type nocter_keyed_fn = ::core::option::Option<
-    unsafe extern "C" fn(
-        user: *mut ::std::os::raw::c_void,
-        key: nocter_text,
-        pass: *mut nocter_pass,
-    ) -> nocter_status,
+    unsafe extern "C" fn(user: *mut ::std::os::raw::c_void, key: nocter_text, pass: *mut nocter_pass) -> nocter_status,
 >;
 extern "C" {
     #[must_use]
@@ -3080,12 +2508,7 @@ fn bindgen_test_layout_nocter_retirement_id() {
                 ::core::ptr::addr_of!((*ptr).service) as usize - ptr as usize
             },
             0usize,
-            concat!(
-                "Offset of field: ",
-                stringify!(nocter_retirement_id),
-                "::",
-                stringify!(service)
-            )
+            concat!("Offset of field: ", stringify!(nocter_retirement_id), "::", stringify!(service))
         );
     }
     test_field_service();
@@ -3097,12 +2520,7 @@ fn bindgen_test_layout_nocter_retirement_id() {
                 ::core::ptr::addr_of!((*ptr).sequence) as usize - ptr as usize
             },
             8usize,
-            concat!(
-                "Offset of field: ",
-                stringify!(nocter_retirement_id),
-                "::",
-                stringify!(sequence)
-            )
+            concat!("Offset of field: ", stringify!(nocter_retirement_id), "::", stringify!(sequence))
         );
     }
     test_field_sequence();
@@ -3166,12 +2584,7 @@ fn bindgen_test_layout_nocter_retirement_options() {
                 ::core::ptr::addr_of!((*ptr).size) as usize - ptr as usize
             },
             0usize,
-            concat!(
-                "Offset of field: ",
-                stringify!(nocter_retirement_options),
-                "::",
-                stringify!(size)
-            )
+            concat!("Offset of field: ", stringify!(nocter_retirement_options), "::", stringify!(size))
         );
     }
     test_field_size();
@@ -3183,12 +2596,7 @@ fn bindgen_test_layout_nocter_retirement_options() {
                 ::core::ptr::addr_of!((*ptr).maximum_resources) as usize - ptr as usize
             },
             4usize,
-            concat!(
-                "Offset of field: ",
-                stringify!(nocter_retirement_options),
-                "::",
-                stringify!(maximum_resources)
-            )
+            concat!("Offset of field: ", stringify!(nocter_retirement_options), "::", stringify!(maximum_resources))
         );
     }
     test_field_maximum_resources();
@@ -3200,12 +2608,7 @@ fn bindgen_test_layout_nocter_retirement_options() {
                 ::core::ptr::addr_of!((*ptr).workers) as usize - ptr as usize
             },
             8usize,
-            concat!(
-                "Offset of field: ",
-                stringify!(nocter_retirement_options),
-                "::",
-                stringify!(workers)
-            )
+            concat!("Offset of field: ", stringify!(nocter_retirement_options), "::", stringify!(workers))
         );
     }
     test_field_workers();
@@ -3217,12 +2620,7 @@ fn bindgen_test_layout_nocter_retirement_options() {
                 ::core::ptr::addr_of!((*ptr).reserved) as usize - ptr as usize
             },
             12usize,
-            concat!(
-                "Offset of field: ",
-                stringify!(nocter_retirement_options),
-                "::",
-                stringify!(reserved)
-            )
+            concat!("Offset of field: ", stringify!(nocter_retirement_options), "::", stringify!(reserved))
         );
     }
     test_field_reserved();
@@ -3234,12 +2632,7 @@ fn bindgen_test_layout_nocter_retirement_options() {
                 ::core::ptr::addr_of!((*ptr).waiters) as usize - ptr as usize
             },
             16usize,
-            concat!(
-                "Offset of field: ",
-                stringify!(nocter_retirement_options),
-                "::",
-                stringify!(waiters)
-            )
+            concat!("Offset of field: ", stringify!(nocter_retirement_options), "::", stringify!(waiters))
         );
     }
     test_field_waiters();
@@ -3251,12 +2644,7 @@ fn bindgen_test_layout_nocter_retirement_options() {
                 ::core::ptr::addr_of!((*ptr).work) as usize - ptr as usize
             },
             40usize,
-            concat!(
-                "Offset of field: ",
-                stringify!(nocter_retirement_options),
-                "::",
-                stringify!(work)
-            )
+            concat!("Offset of field: ", stringify!(nocter_retirement_options), "::", stringify!(work))
         );
     }
     test_field_work();
@@ -3268,12 +2656,7 @@ fn bindgen_test_layout_nocter_retirement_options() {
                 ::core::ptr::addr_of!((*ptr).wait_spins) as usize - ptr as usize
             },
             64usize,
-            concat!(
-                "Offset of field: ",
-                stringify!(nocter_retirement_options),
-                "::",
-                stringify!(wait_spins)
-            )
+            concat!("Offset of field: ", stringify!(nocter_retirement_options), "::", stringify!(wait_spins))
         );
     }
     test_field_wait_spins();
@@ -3285,12 +2668,7 @@ fn bindgen_test_layout_nocter_retirement_options() {
                 ::core::ptr::addr_of!((*ptr).wait_yields) as usize - ptr as usize
             },
             68usize,
-            concat!(
-                "Offset of field: ",
-                stringify!(nocter_retirement_options),
-                "::",
-                stringify!(wait_yields)
-            )
+            concat!("Offset of field: ", stringify!(nocter_retirement_options), "::", stringify!(wait_yields))
         );
     }
     test_field_wait_yields();
@@ -3342,10 +2720,7 @@ extern "C" {
     #[doc = "         consumed, only for what no right program passes: NULL, a consumed permit, one of a parent process."]
     #[doc = " @par Threads owner only; also in a notifier."]
     #[doc = " @since 0.1"]
-    pub fn nocter_permit_attach(
-        permit: *mut nocter_permit,
-        resource: *mut nocter_owned,
-    ) -> *mut nocter_resource;
+    pub fn nocter_permit_attach(permit: *mut nocter_permit, resource: *mut nocter_owned) -> *mut nocter_resource;
 }
 extern "C" {
     #[doc = " @brief Gives the place back: there will be no resource."]
@@ -3381,10 +2756,7 @@ extern "C" {
     #[doc = "         ask; NOCTER_E_ARGUMENT, also for an owner that was consumed; NOCTER_E_REENTRANT; NOCTER_E_FORKED."]
     #[doc = " @par Threads owner only."]
     #[doc = " @since 0.1"]
-    pub fn nocter_resource_retire(
-        resource: *mut nocter_resource,
-        out: *mut nocter_retirement_id,
-    ) -> nocter_status;
+    pub fn nocter_resource_retire(resource: *mut nocter_resource, out: *mut nocter_retirement_id) -> nocter_status;
 }
 extern "C" {
     #[must_use]
@@ -3414,10 +2786,7 @@ extern "C" {
     #[doc = "         NOCTER_E_FORKED."]
     #[doc = " @par Threads owner only."]
     #[doc = " @since 0.1"]
-    pub fn nocter_cleanup_begin(
-        cleanup: *mut nocter_cleanup,
-        out_resource: *mut nocter_owned,
-    ) -> nocter_status;
+    pub fn nocter_cleanup_begin(cleanup: *mut nocter_cleanup, out_resource: *mut nocter_owned) -> nocter_status;
 }
 extern "C" {
     #[must_use]
@@ -3483,10 +2852,7 @@ extern "C" {
     #[doc = "         NOCTER_E_REENTRANT; NOCTER_E_FORKED."]
     #[doc = " @par Threads any thread."]
     #[doc = " @since 0.1"]
-    pub fn nocter_retirement_detach(
-        retirement: *mut nocter_retirement,
-        id: nocter_retirement_id,
-    ) -> nocter_status;
+    pub fn nocter_retirement_detach(retirement: *mut nocter_retirement, id: nocter_retirement_id) -> nocter_status;
 }
 extern "C" {
     #[doc = " @brief The same for every identity there is: for a host that goes away. Permits and owners are left alone."]
@@ -3503,10 +2869,7 @@ extern "C" {
     #[doc = " @return NOCTER_OK; NOCTER_E_ARGUMENT; NOCTER_E_FORKED."]
     #[doc = " @par Threads any thread, also in a notifier."]
     #[doc = " @since 0.1"]
-    pub fn nocter_retirement_epoch(
-        retirement: *const nocter_retirement,
-        out: *mut nocter_epoch,
-    ) -> nocter_status;
+    pub fn nocter_retirement_epoch(retirement: *const nocter_retirement, out: *mut nocter_epoch) -> nocter_status;
 }
 extern "C" {
     #[must_use]
@@ -3548,10 +2911,7 @@ extern "C" {
     #[doc = "         this service."]
     #[doc = " @par Threads any thread; may wait."]
     #[doc = " @since 0.1"]
-    pub fn nocter_retirement_drained(
-        retirement: *mut nocter_retirement,
-        wait: *const nocter_wait,
-    ) -> nocter_status;
+    pub fn nocter_retirement_drained(retirement: *mut nocter_retirement, wait: *const nocter_wait) -> nocter_status;
 }
 #[doc = " @brief A snapshot taken in one moment, and the totals since creation."]
 #[doc = ""]
@@ -3631,12 +2991,7 @@ fn bindgen_test_layout_nocter_retirement_counts() {
                 ::core::ptr::addr_of!((*ptr).size) as usize - ptr as usize
             },
             0usize,
-            concat!(
-                "Offset of field: ",
-                stringify!(nocter_retirement_counts),
-                "::",
-                stringify!(size)
-            )
+            concat!("Offset of field: ", stringify!(nocter_retirement_counts), "::", stringify!(size))
         );
     }
     test_field_size();
@@ -3648,12 +3003,7 @@ fn bindgen_test_layout_nocter_retirement_counts() {
                 ::core::ptr::addr_of!((*ptr).accepting) as usize - ptr as usize
             },
             4usize,
-            concat!(
-                "Offset of field: ",
-                stringify!(nocter_retirement_counts),
-                "::",
-                stringify!(accepting)
-            )
+            concat!("Offset of field: ", stringify!(nocter_retirement_counts), "::", stringify!(accepting))
         );
     }
     test_field_accepting();
@@ -3665,12 +3015,7 @@ fn bindgen_test_layout_nocter_retirement_counts() {
                 ::core::ptr::addr_of!((*ptr).permits) as usize - ptr as usize
             },
             8usize,
-            concat!(
-                "Offset of field: ",
-                stringify!(nocter_retirement_counts),
-                "::",
-                stringify!(permits)
-            )
+            concat!("Offset of field: ", stringify!(nocter_retirement_counts), "::", stringify!(permits))
         );
     }
     test_field_permits();
@@ -3682,12 +3027,7 @@ fn bindgen_test_layout_nocter_retirement_counts() {
                 ::core::ptr::addr_of!((*ptr).live) as usize - ptr as usize
             },
             12usize,
-            concat!(
-                "Offset of field: ",
-                stringify!(nocter_retirement_counts),
-                "::",
-                stringify!(live)
-            )
+            concat!("Offset of field: ", stringify!(nocter_retirement_counts), "::", stringify!(live))
         );
     }
     test_field_live();
@@ -3699,12 +3039,7 @@ fn bindgen_test_layout_nocter_retirement_counts() {
                 ::core::ptr::addr_of!((*ptr).queued) as usize - ptr as usize
             },
             16usize,
-            concat!(
-                "Offset of field: ",
-                stringify!(nocter_retirement_counts),
-                "::",
-                stringify!(queued)
-            )
+            concat!("Offset of field: ", stringify!(nocter_retirement_counts), "::", stringify!(queued))
         );
     }
     test_field_queued();
@@ -3716,12 +3051,7 @@ fn bindgen_test_layout_nocter_retirement_counts() {
                 ::core::ptr::addr_of!((*ptr).running) as usize - ptr as usize
             },
             20usize,
-            concat!(
-                "Offset of field: ",
-                stringify!(nocter_retirement_counts),
-                "::",
-                stringify!(running)
-            )
+            concat!("Offset of field: ", stringify!(nocter_retirement_counts), "::", stringify!(running))
         );
     }
     test_field_running();
@@ -3733,12 +3063,7 @@ fn bindgen_test_layout_nocter_retirement_counts() {
                 ::core::ptr::addr_of!((*ptr).completed) as usize - ptr as usize
             },
             24usize,
-            concat!(
-                "Offset of field: ",
-                stringify!(nocter_retirement_counts),
-                "::",
-                stringify!(completed)
-            )
+            concat!("Offset of field: ", stringify!(nocter_retirement_counts), "::", stringify!(completed))
         );
     }
     test_field_completed();
@@ -3750,12 +3075,7 @@ fn bindgen_test_layout_nocter_retirement_counts() {
                 ::core::ptr::addr_of!((*ptr).reserved) as usize - ptr as usize
             },
             28usize,
-            concat!(
-                "Offset of field: ",
-                stringify!(nocter_retirement_counts),
-                "::",
-                stringify!(reserved)
-            )
+            concat!("Offset of field: ", stringify!(nocter_retirement_counts), "::", stringify!(reserved))
         );
     }
     test_field_reserved();
@@ -3767,12 +3087,7 @@ fn bindgen_test_layout_nocter_retirement_counts() {
                 ::core::ptr::addr_of!((*ptr).maximum_resources) as usize - ptr as usize
             },
             32usize,
-            concat!(
-                "Offset of field: ",
-                stringify!(nocter_retirement_counts),
-                "::",
-                stringify!(maximum_resources)
-            )
+            concat!("Offset of field: ", stringify!(nocter_retirement_counts), "::", stringify!(maximum_resources))
         );
     }
     test_field_maximum_resources();
@@ -3784,12 +3099,7 @@ fn bindgen_test_layout_nocter_retirement_counts() {
                 ::core::ptr::addr_of!((*ptr).workers) as usize - ptr as usize
             },
             36usize,
-            concat!(
-                "Offset of field: ",
-                stringify!(nocter_retirement_counts),
-                "::",
-                stringify!(workers)
-            )
+            concat!("Offset of field: ", stringify!(nocter_retirement_counts), "::", stringify!(workers))
         );
     }
     test_field_workers();
@@ -3801,12 +3111,7 @@ fn bindgen_test_layout_nocter_retirement_counts() {
                 ::core::ptr::addr_of!((*ptr).epoch) as usize - ptr as usize
             },
             40usize,
-            concat!(
-                "Offset of field: ",
-                stringify!(nocter_retirement_counts),
-                "::",
-                stringify!(epoch)
-            )
+            concat!("Offset of field: ", stringify!(nocter_retirement_counts), "::", stringify!(epoch))
         );
     }
     test_field_epoch();
@@ -3818,12 +3123,7 @@ fn bindgen_test_layout_nocter_retirement_counts() {
                 ::core::ptr::addr_of!((*ptr).reservations) as usize - ptr as usize
             },
             48usize,
-            concat!(
-                "Offset of field: ",
-                stringify!(nocter_retirement_counts),
-                "::",
-                stringify!(reservations)
-            )
+            concat!("Offset of field: ", stringify!(nocter_retirement_counts), "::", stringify!(reservations))
         );
     }
     test_field_reservations();
@@ -3835,12 +3135,7 @@ fn bindgen_test_layout_nocter_retirement_counts() {
                 ::core::ptr::addr_of!((*ptr).saturated) as usize - ptr as usize
             },
             56usize,
-            concat!(
-                "Offset of field: ",
-                stringify!(nocter_retirement_counts),
-                "::",
-                stringify!(saturated)
-            )
+            concat!("Offset of field: ", stringify!(nocter_retirement_counts), "::", stringify!(saturated))
         );
     }
     test_field_saturated();
@@ -3852,12 +3147,7 @@ fn bindgen_test_layout_nocter_retirement_counts() {
                 ::core::ptr::addr_of!((*ptr).permits_dropped) as usize - ptr as usize
             },
             64usize,
-            concat!(
-                "Offset of field: ",
-                stringify!(nocter_retirement_counts),
-                "::",
-                stringify!(permits_dropped)
-            )
+            concat!("Offset of field: ", stringify!(nocter_retirement_counts), "::", stringify!(permits_dropped))
         );
     }
     test_field_permits_dropped();
@@ -3869,12 +3159,7 @@ fn bindgen_test_layout_nocter_retirement_counts() {
                 ::core::ptr::addr_of!((*ptr).unobserved_done) as usize - ptr as usize
             },
             72usize,
-            concat!(
-                "Offset of field: ",
-                stringify!(nocter_retirement_counts),
-                "::",
-                stringify!(unobserved_done)
-            )
+            concat!("Offset of field: ", stringify!(nocter_retirement_counts), "::", stringify!(unobserved_done))
         );
     }
     test_field_unobserved_done();
@@ -3886,12 +3171,7 @@ fn bindgen_test_layout_nocter_retirement_counts() {
                 ::core::ptr::addr_of!((*ptr).detached_done) as usize - ptr as usize
             },
             80usize,
-            concat!(
-                "Offset of field: ",
-                stringify!(nocter_retirement_counts),
-                "::",
-                stringify!(detached_done)
-            )
+            concat!("Offset of field: ", stringify!(nocter_retirement_counts), "::", stringify!(detached_done))
         );
     }
     test_field_detached_done();
@@ -3903,12 +3183,7 @@ fn bindgen_test_layout_nocter_retirement_counts() {
                 ::core::ptr::addr_of!((*ptr).taken) as usize - ptr as usize
             },
             88usize,
-            concat!(
-                "Offset of field: ",
-                stringify!(nocter_retirement_counts),
-                "::",
-                stringify!(taken)
-            )
+            concat!("Offset of field: ", stringify!(nocter_retirement_counts), "::", stringify!(taken))
         );
     }
     test_field_taken();
@@ -3920,12 +3195,7 @@ fn bindgen_test_layout_nocter_retirement_counts() {
                 ::core::ptr::addr_of!((*ptr).detached_completed) as usize - ptr as usize
             },
             96usize,
-            concat!(
-                "Offset of field: ",
-                stringify!(nocter_retirement_counts),
-                "::",
-                stringify!(detached_completed)
-            )
+            concat!("Offset of field: ", stringify!(nocter_retirement_counts), "::", stringify!(detached_completed))
         );
     }
     test_field_detached_completed();
@@ -3937,12 +3207,7 @@ fn bindgen_test_layout_nocter_retirement_counts() {
                 ::core::ptr::addr_of!((*ptr).cleaned) as usize - ptr as usize
             },
             104usize,
-            concat!(
-                "Offset of field: ",
-                stringify!(nocter_retirement_counts),
-                "::",
-                stringify!(cleaned)
-            )
+            concat!("Offset of field: ", stringify!(nocter_retirement_counts), "::", stringify!(cleaned))
         );
     }
     test_field_cleaned();
@@ -3954,12 +3219,7 @@ fn bindgen_test_layout_nocter_retirement_counts() {
                 ::core::ptr::addr_of!((*ptr).failed) as usize - ptr as usize
             },
             112usize,
-            concat!(
-                "Offset of field: ",
-                stringify!(nocter_retirement_counts),
-                "::",
-                stringify!(failed)
-            )
+            concat!("Offset of field: ", stringify!(nocter_retirement_counts), "::", stringify!(failed))
         );
     }
     test_field_failed();
@@ -3971,12 +3231,7 @@ fn bindgen_test_layout_nocter_retirement_counts() {
                 ::core::ptr::addr_of!((*ptr).lost) as usize - ptr as usize
             },
             120usize,
-            concat!(
-                "Offset of field: ",
-                stringify!(nocter_retirement_counts),
-                "::",
-                stringify!(lost)
-            )
+            concat!("Offset of field: ", stringify!(nocter_retirement_counts), "::", stringify!(lost))
         );
     }
     test_field_lost();
@@ -3988,12 +3243,7 @@ fn bindgen_test_layout_nocter_retirement_counts() {
                 ::core::ptr::addr_of!((*ptr).failed_unobserved) as usize - ptr as usize
             },
             128usize,
-            concat!(
-                "Offset of field: ",
-                stringify!(nocter_retirement_counts),
-                "::",
-                stringify!(failed_unobserved)
-            )
+            concat!("Offset of field: ", stringify!(nocter_retirement_counts), "::", stringify!(failed_unobserved))
         );
     }
     test_field_failed_unobserved();
@@ -4005,12 +3255,7 @@ fn bindgen_test_layout_nocter_retirement_counts() {
                 ::core::ptr::addr_of!((*ptr).exceptions) as usize - ptr as usize
             },
             136usize,
-            concat!(
-                "Offset of field: ",
-                stringify!(nocter_retirement_counts),
-                "::",
-                stringify!(exceptions)
-            )
+            concat!("Offset of field: ", stringify!(nocter_retirement_counts), "::", stringify!(exceptions))
         );
     }
     test_field_exceptions();
@@ -4022,12 +3267,7 @@ fn bindgen_test_layout_nocter_retirement_counts() {
                 ::core::ptr::addr_of!((*ptr).oldest_queued_ns) as usize - ptr as usize
             },
             144usize,
-            concat!(
-                "Offset of field: ",
-                stringify!(nocter_retirement_counts),
-                "::",
-                stringify!(oldest_queued_ns)
-            )
+            concat!("Offset of field: ", stringify!(nocter_retirement_counts), "::", stringify!(oldest_queued_ns))
         );
     }
     test_field_oldest_queued_ns();
@@ -4039,12 +3279,7 @@ fn bindgen_test_layout_nocter_retirement_counts() {
                 ::core::ptr::addr_of!((*ptr).longest_running_ns) as usize - ptr as usize
             },
             152usize,
-            concat!(
-                "Offset of field: ",
-                stringify!(nocter_retirement_counts),
-                "::",
-                stringify!(longest_running_ns)
-            )
+            concat!("Offset of field: ", stringify!(nocter_retirement_counts), "::", stringify!(longest_running_ns))
         );
     }
     test_field_longest_running_ns();
@@ -4132,10 +3367,7 @@ extern "C" {
     #[doc = " @return NOCTER_OK; NOCTER_CLOSED (the version did not move); NOCTER_E_ARGUMENT; NOCTER_E_FORKED."]
     #[doc = " @par Threads any thread, also in a notifier."]
     #[doc = " @since 0.1"]
-    pub fn nocter_signal_publish(
-        signal: *mut nocter_signal,
-        out_version: *mut u64,
-    ) -> nocter_status;
+    pub fn nocter_signal_publish(signal: *mut nocter_signal, out_version: *mut u64) -> nocter_status;
 }
 extern "C" {
     #[must_use]
