@@ -468,6 +468,11 @@ bool asleep(const char* thread) {
 
 bool ended(const char* thread) { return named(thread).state == State::done; }
 
+int64_t sleeps_until(const char* thread) {
+  const Fiber& fiber = named(thread);
+  return fiber.state == State::sleeps ? fiber.deadline : world->time;
+}
+
 bool locks_free() {
   for (const Fiber& fiber : world->fibers) {
     if (fiber.locks != 0) return false;

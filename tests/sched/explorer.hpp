@@ -63,6 +63,8 @@ void wait_until(std::function<bool()> condition);
 // Whether the thread of that name sleeps on a futex now, or has ended.
 bool asleep(const char* thread);
 bool ended(const char* thread);
+// Until when a thread sleeps that does; kForever when nothing but a wake ends it. For a thread that does not sleep: not later than now.
+int64_t sleeps_until(const char* thread);
 // Whether no thread holds a lock of the seam.
 bool locks_free();
 // How many locks of the seam the running thread holds: none while foreign code runs.

@@ -67,10 +67,15 @@ inline uint64_t notifications(const nocter_keyed_counts& c) {
   return c.accepted_new + c.coalesced + c.marked_dirty + c.rejected_full + c.rejected_closed;
 }
 
+// An hour: not in the time of any test.
+inline constexpr int64_t kMuchLater = int64_t{3600} * 1'000'000'000;
+
 inline nocter_text text(const std::string& key) { return {key.data(), key.size()}; }
 inline std::string string_of(nocter_text key) {
   return key.size == 0 ? std::string() : std::string(key.data, key.size);
 }
+
+inline std::string key_of(const nocter_pass* pass) { return string_of(nocter_pass_key(pass)); }
 
 inline nocter_status notify(nocter_keyed* queue, const std::string& key) {
   return nocter_keyed_notify(queue, text(key));
