@@ -29,7 +29,8 @@ def test_bnd_01_generated_layers_are_fresh():
 
 def test_bnd_01_check_notices_a_change(tmp_path):
     """The same tree with one more function in its header is stale, and the difference names it."""
-    for part in ("bindings/generate", "bindings/python/nocter/_ffi.py", "bindings/python/nocter/_ffi.pyi"):
+    layers = ("bindings/python/nocter/_ffi.py", "bindings/python/nocter/_ffi.pyi", "bindings/rust/rustfmt.toml")
+    for part in ("bindings/generate", *layers):
         (tmp_path / part).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / part).write_bytes((ROOT / part).read_bytes())
     for header in HEADERS:

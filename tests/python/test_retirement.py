@@ -258,9 +258,10 @@ def test_ret_01_a_full_blocking_service_keeps_no_cleanup_from_running():
 
 
 def test_gen_07_stop_waits_and_its_own_threads_may_not():
-    service, gate, told = nocter.Retirement(4, 1), threading.Event(), []
+    service, begun, gate, told = nocter.Retirement(4, 1), threading.Event(), threading.Event(), []
 
     def end():
+        begun.set()
         try:
             workers.stop()
         except nocter.WouldDeadlock as problem:
@@ -270,6 +271,7 @@ def test_gen_07_stop_waits_and_its_own_threads_may_not():
     workers = service.serve()
     with service.reserve().attach("slow", end):
         pass
+    assert begun.wait(10)
     with pytest.raises(nocter.Timeout):
         workers.stop(timeout=0.1)
     gate.set()
