@@ -54,8 +54,8 @@ void Service::close_for_good() {
   Locked lock(mutex_);
   close(after);
   destroyed_ = true;
-  detach_observed(after);
-  kept_ = reserved_ != 0;
+  if (!planted("destroy_detaches_nobody")) detach_observed(after);
+  kept_ = reserved_ != 0 && !planted("destroy_forgets_what_is_reserved");
   if (kept_) hold();
   claimers_.call_all(after);
   after.tell_waiters = true;
@@ -108,7 +108,7 @@ __attribute__((always_inline)) inline void Service::queue(Record& record, Event 
   Locked lock(service.mutex_);
   record.since = now;
   if (event == Event::retire) {
-    if (service.destroyed_) {
+    if (service.destroyed_ && !planted("retired_after_destroy_is_observed")) {
       service.move(record, State::live, Event::drop, after);
     } else {
       service.move(record, State::live, Event::retire, after);

@@ -65,7 +65,7 @@ void Service::drop_cleanup(Record& record) {
     ~Lost() noexcept(false) { record.service.end_cleanup(record, Event::lose, 0); }
   } lost{record};
   Owned value = record.value.release();
-  value.end(record.service.exceptions());
+  if (!planted("unbegun_resource_leaks")) value.end(record.service.exceptions());
 }
 
 void Service::clean(Record& record) {
@@ -140,7 +140,7 @@ Record* Service::claim_for_worker(Interrupt& stop) {
       return record;
     }
     if (work_is_over()) return nullptr;
-    wait_for_work(lock, until_stopped, false);
+    wait_for_work(lock, until_stopped, planted("servers_spin_after_destroy"));
   }
 }
 

@@ -41,7 +41,7 @@ __attribute__((always_inline)) inline Step Service::move(Record& record, State f
     if (claimable && !planted("drop_wakes_nobody")) claimers_.call(after);
   }
   if (will_be_claimed(from) && !will_be_claimed(to) && work_is_over()) claimers_.call_all(after);
-  if (ends_cleanup(event) || event == Event::detach) {
+  if (ends_cleanup(event) || (event == Event::detach && !planted("detach_tells_no_taker"))) {
     record.ended.advance_open();
     if (record.ended.asleep()) after.wakes.add(record.ended, true);
   }
