@@ -9,20 +9,22 @@
 
 /* What is passed for one parameter. */
 union value {
-  void *pointer;
+  void* pointer;
   void (*function)(void);
   uint64_t number;
   nocter_job_id id; /* all identities have this layout */
   nocter_retirement_id retirement_id;
   nocter_epoch epoch;
+  nocter_text text;
 };
 
 /* What came back. */
 struct result {
   int64_t number;
-  const void *pointer;
+  const void* pointer;
   nocter_job_id id;
   nocter_notifier notifier;
+  nocter_text text;
 };
 
 enum returns {
@@ -34,6 +36,7 @@ enum returns {
   RETURNS_ID,         /* zero for a bad handle */
   RETURNS_NOTIFIER,   /* without a wake for a bad handle */
   RETURNS_TEXT,       /* never NULL */
+  RETURNS_KEY,        /* empty for a bad handle */
   RETURNS_VALUE
 };
 
@@ -47,6 +50,9 @@ enum kind {
   IS_OUT_HANDLE,
   IS_ID,
   IS_EPOCH,
+  IS_KEY,    /* a text by value */
+  IS_KEYS,   /* an array of them */
+  IS_SOURCE, /* a struct of functions */
   IS_NUMBER,
   IS_FUNCTION,
   IS_USER,
@@ -54,8 +60,8 @@ enum kind {
 };
 
 struct parameter {
-  const char *name;
-  const char *type; /* without const and * */
+  const char* name;
+  const char* type; /* without const and * */
   enum kind kind;
   bool may_be_null;
   size_t size; /* of what it points to */
@@ -64,8 +70,8 @@ struct parameter {
 #define MAXIMUM_PARAMETERS 6
 
 struct function {
-  const char *name;
-  void (*call)(const union value *values, struct result *result);
+  const char* name;
+  void (*call)(const union value* values, struct result* result);
   enum returns returns;
   int parameter_count;
   struct parameter parameters[MAXIMUM_PARAMETERS];
