@@ -9,7 +9,7 @@
 
 /* What is passed for one parameter. */
 union value {
-  void* pointer;
+  void *pointer;
   void (*function)(void);
   uint64_t number;
   nocter_job_id id; /* all identities have this layout */
@@ -21,7 +21,7 @@ union value {
 /* What came back. */
 struct result {
   int64_t number;
-  const void* pointer;
+  const void *pointer;
   nocter_job_id id;
   nocter_notifier notifier;
   nocter_text text;
@@ -60,8 +60,8 @@ enum kind {
 };
 
 struct parameter {
-  const char* name;
-  const char* type; /* without const and * */
+  const char *name;
+  const char *type; /* without const and * */
   enum kind kind;
   bool may_be_null;
   size_t size; /* of what it points to */
@@ -70,8 +70,8 @@ struct parameter {
 #define MAXIMUM_PARAMETERS 6
 
 struct function {
-  const char* name;
-  void (*call)(const union value* values, struct result* result);
+  const char *name;
+  void (*call)(const union value *values, struct result *result);
   enum returns returns;
   int parameter_count;
   struct parameter parameters[MAXIMUM_PARAMETERS];

@@ -5,48 +5,48 @@
 #include <stdlib.h>
 #include <string.h>
 
-const char* const handle_types[HANDLE_TYPES] = {
+const char *const handle_types[HANDLE_TYPES] = {
     "nocter_blocking",  "nocter_workers", "nocter_running_job", "nocter_completion", "nocter_signal",
     "nocter_interrupt", "nocter_eventfd", "nocter_retirement",  "nocter_permit",     "nocter_resource",
     "nocter_cleanup",   "nocter_keyed",   "nocter_pass"};
 enum { OF_RETIREMENT = 7, OF_KEYED = 11 }; /* where their types begin */
 
-_Noreturn void require_failed(const char* file, int line, const char* condition) {
+_Noreturn void require_failed(const char *file, int line, const char *condition) {
   fprintf(stderr, "%s:%d: %s does not hold; last error: %s\n", file, line, condition, nocter_error_message());
   abort();
 }
 
-static void unknown(const char* what, const char* name) {
+static void unknown(const char *what, const char *name) {
   fprintf(stderr, "the generated calls do not know the %s %s: teach fixture.c\n", what, name);
   abort();
 }
 
-static void drop_payload(void* data) { atomic_fetch_add((atomic_int*)data, 1); }
+static void drop_payload(void *data) { atomic_fetch_add((atomic_int *)data, 1); }
 
-nocter_owned fixture_payload(struct fixture* fixture) {
+nocter_owned fixture_payload(struct fixture *fixture) {
   REQUIRE(fixture->payloads_made < PAYLOADS);
   nocter_owned owned = {&fixture->payload_drops[fixture->payloads_made++], drop_payload};
   return owned;
 }
 
-static void wake(void* user) { atomic_fetch_add(&((struct fixture*)user)->wakes, 1); }
-static void drop_notifier(void* user) { atomic_fetch_add(&((struct fixture*)user)->notifier_drops, 1); }
+static void wake(void *user) { atomic_fetch_add(&((struct fixture *)user)->wakes, 1); }
+static void drop_notifier(void *user) { atomic_fetch_add(&((struct fixture *)user)->notifier_drops, 1); }
 
-nocter_notifier fixture_notifier(struct fixture* fixture) {
+nocter_notifier fixture_notifier(struct fixture *fixture) {
   fixture->notifiers_made++;
   return (nocter_notifier){wake, drop_notifier, fixture};
 }
 
-static nocter_blocking* make_service(struct fixture* fixture) {
+static nocter_blocking *make_service(struct fixture *fixture) {
   nocter_blocking_options options = fixture->options;
   options.waiters = fixture_notifier(fixture);
   options.work = fixture_notifier(fixture);
-  nocter_blocking* service = NULL;
+  nocter_blocking *service = NULL;
   REQUIRE(nocter_blocking_create(&options, &service) == NOCTER_OK);
   return service;
 }
 
-static nocter_job_id submit(struct fixture* fixture, nocter_blocking* service) {
+static nocter_job_id submit(struct fixture *fixture, nocter_blocking *service) {
   nocter_owned input = fixture_payload(fixture);
   nocter_job_id id;
   nocter_epoch epoch;
@@ -54,31 +54,31 @@ static nocter_job_id submit(struct fixture* fixture, nocter_blocking* service) {
   return id;
 }
 
-static nocter_completion* claim_and_begin(nocter_blocking* service) {
-  nocter_running_job* job = NULL;
+static nocter_completion *claim_and_begin(nocter_blocking *service) {
+  nocter_running_job *job = NULL;
   REQUIRE(nocter_blocking_claim(service, NULL, &job) == NOCTER_OK);
   nocter_owned input;
-  nocter_completion* completion = NULL;
+  nocter_completion *completion = NULL;
   REQUIRE(nocter_running_job_begin(job, &input, &completion) == NOCTER_OK);
   input.drop(input.data);
   return completion;
 }
 
-static nocter_job_id complete_one(struct fixture* fixture, nocter_blocking* service) {
+static nocter_job_id complete_one(struct fixture *fixture, nocter_blocking *service) {
   const nocter_job_id id = submit(fixture, service);
   nocter_owned output = fixture_payload(fixture);
   REQUIRE(nocter_completion_complete(claim_and_begin(service), &output) == NOCTER_OK);
   return id;
 }
 
-static void run_served(void* user, nocter_owned* input, nocter_owned* output, nocter_completion* completion) {
+static void run_served(void *user, nocter_owned *input, nocter_owned *output, nocter_completion *completion) {
   (void)input, (void)output, (void)completion;
-  atomic_fetch_add(&((struct fixture*)user)->runs, 1);
+  atomic_fetch_add(&((struct fixture *)user)->runs, 1);
 }
 
-static void sink(void* user, nocter_job_state was, nocter_owned* value) { (void)user, (void)was, (void)value; }
+static void sink(void *user, nocter_job_state was, nocter_owned *value) { (void)user, (void)was, (void)value; }
 
-static void make_jobs(struct fixture* fixture) {
+static void make_jobs(struct fixture *fixture) {
   nocter_owned output;
   fixture->ids.stale = complete_one(fixture, fixture->blocking);
   REQUIRE(nocter_blocking_take(fixture->blocking, fixture->ids.stale, NULL, &output) == NOCTER_OK);
@@ -97,18 +97,18 @@ static void make_jobs(struct fixture* fixture) {
   REQUIRE(nocter_blocking_epoch(fixture->other, &fixture->ids.foreign_epoch) == NOCTER_OK);
 }
 
-static void make_dead(struct fixture* fixture) {
-  nocter_blocking* service = make_service(fixture);
+static void make_dead(struct fixture *fixture) {
+  nocter_blocking *service = make_service(fixture);
   fixture->grave = make_service(fixture);
-  nocter_running_job* job = NULL;
-  nocter_workers* workers = NULL;
-  nocter_signal* signal = NULL;
-  nocter_interrupt* interrupt = NULL;
-  nocter_eventfd* eventfd = NULL;
+  nocter_running_job *job = NULL;
+  nocter_workers *workers = NULL;
+  nocter_signal *signal = NULL;
+  nocter_interrupt *interrupt = NULL;
+  nocter_eventfd *eventfd = NULL;
   REQUIRE(nocter_blocking_serve(service, run_served, fixture, &fixture->workers_options, &workers) == NOCTER_OK);
   nocter_workers_destroy(workers);
   (void)submit(fixture, fixture->grave);
-  nocter_completion* completion = claim_and_begin(fixture->grave);
+  nocter_completion *completion = claim_and_begin(fixture->grave);
   (void)submit(fixture, fixture->grave);
   REQUIRE(nocter_blocking_claim(fixture->grave, NULL, &job) == NOCTER_OK);
   REQUIRE(nocter_signal_create(&signal) == NOCTER_OK);
@@ -120,11 +120,11 @@ static void make_dead(struct fixture* fixture) {
   nocter_signal_destroy(signal);
   nocter_interrupt_destroy(interrupt);
   nocter_eventfd_destroy(eventfd);
-  void* const dead[OF_RETIREMENT] = {service, workers, job, completion, signal, interrupt, eventfd};
+  void *const dead[OF_RETIREMENT] = {service, workers, job, completion, signal, interrupt, eventfd};
   memcpy(fixture->dead, dead, sizeof dead);
 }
 
-void fixture_make(struct fixture* fixture) {
+void fixture_make(struct fixture *fixture) {
   memset(fixture, 0, sizeof *fixture);
   fixture->wait.deadline_ns = 1;
   nocter_blocking_options_init(&fixture->options, sizeof fixture->options);
@@ -151,7 +151,7 @@ void fixture_make(struct fixture* fixture) {
   fixture->owned = fixture_payload(fixture);
 }
 
-bool fixture_end(struct fixture* fixture) {
+bool fixture_end(struct fixture *fixture) {
   /* Some of these were ended by the call that was tried: doing it again does nothing (FFI-04). */
   nocter_running_job_drop(fixture->running);
   nocter_completion_drop(fixture->completion);
@@ -181,9 +181,9 @@ bool fixture_end(struct fixture* fixture) {
   return fine;
 }
 
-void fixture_picture(const struct fixture* fixture, struct picture* picture) {
+void fixture_picture(const struct fixture *fixture, struct picture *picture) {
   memset(picture, 0, sizeof *picture);
-  const nocter_blocking* const services[4] = {fixture->blocking, fixture->other, fixture->shut, fixture->served};
+  const nocter_blocking *const services[4] = {fixture->blocking, fixture->other, fixture->shut, fixture->served};
   for (int i = 0; i < 4; i++) {
     nocter_blocking_counts_init(&picture->counts[i], sizeof picture->counts[i]);
     REQUIRE(nocter_blocking_count(services[i], &picture->counts[i]) == NOCTER_OK);
@@ -207,9 +207,9 @@ void fixture_picture(const struct fixture* fixture, struct picture* picture) {
   picture->wakes = atomic_load(&fixture->wakes);
 }
 
-void* fixture_live(const struct fixture* fixture, const char* type) {
-  const struct retirement_part* retirement = &fixture->retirement;
-  void* const live[HANDLE_TYPES] = {fixture->blocking,  fixture->workers,     fixture->running,    fixture->completion,
+void *fixture_live(const struct fixture *fixture, const char *type) {
+  const struct retirement_part *retirement = &fixture->retirement;
+  void *const live[HANDLE_TYPES] = {fixture->blocking,  fixture->workers,     fixture->running,    fixture->completion,
                                     fixture->signal,    fixture->interrupt,   fixture->eventfd,    retirement->service,
                                     retirement->permit, retirement->resource, retirement->cleanup, fixture->keyed.queue,
                                     fixture->keyed.pass};
@@ -220,7 +220,7 @@ void* fixture_live(const struct fixture* fixture, const char* type) {
   return NULL;
 }
 
-void* fixture_dead(const struct fixture* fixture, const char* type) {
+void *fixture_dead(const struct fixture *fixture, const char *type) {
   for (int i = 0; i < HANDLE_TYPES; i++) {
     if (strcmp(type, handle_types[i]) == 0) return fixture->dead[i];
   }
@@ -228,7 +228,7 @@ void* fixture_dead(const struct fixture* fixture, const char* type) {
   return NULL;
 }
 
-static void* sized_struct(struct fixture* fixture, const char* type) {
+static void *sized_struct(struct fixture *fixture, const char *type) {
   if (strcmp(type, "nocter_blocking_options") == 0) return &fixture->options;
   if (strcmp(type, "nocter_workers_options") == 0) return &fixture->workers_options;
   if (strcmp(type, "nocter_blocking_counts") == 0) return &fixture->counts;
@@ -240,7 +240,7 @@ static void* sized_struct(struct fixture* fixture, const char* type) {
   return NULL;
 }
 
-static uint64_t number(const struct fixture* fixture, const struct function* function, const char* name) {
+static uint64_t number(const struct fixture *fixture, const struct function *function, const char *name) {
   if (strcmp(name, "capacity") == 0) return 1;
   if (strcmp(name, "seen") == 0) return nocter_signal_version(fixture->signal);
   if (strcmp(name, "size") == 0) return function->parameters[0].size;
@@ -251,13 +251,13 @@ static uint64_t number(const struct fixture* fixture, const struct function* fun
   return 0;
 }
 
-const struct identities* fixture_identities(const struct fixture* fixture, const struct function* function) {
+const struct identities *fixture_identities(const struct fixture *fixture, const struct function *function) {
   const bool retirement = strncmp(function->name, "nocter_retirement_", strlen("nocter_retirement_")) == 0;
   return retirement ? &fixture->retirement.ids : &fixture->ids;
 }
 
-union value fixture_argument(struct fixture* fixture, const struct function* function, int index, void* out) {
-  const struct parameter* parameter = &function->parameters[index];
+union value fixture_argument(struct fixture *fixture, const struct function *function, int index, void *out) {
+  const struct parameter *parameter = &function->parameters[index];
   union value value = {NULL};
   switch (parameter->kind) {
     case IS_HANDLE:
@@ -316,13 +316,13 @@ union value fixture_argument(struct fixture* fixture, const struct function* fun
       value.pointer = fixture;
       break;
     case IS_STRING:
-      value.pointer = (void*)(uintptr_t) "text";
+      value.pointer = (void *)(uintptr_t) "text";
       break;
   }
   return value;
 }
 
-void fixture_give_up(const char* type, void* handle) {
+void fixture_give_up(const char *type, void *handle) {
   if (strcmp(type, "nocter_blocking") == 0) {
     nocter_blocking_destroy(handle);
   } else if (strcmp(type, "nocter_workers") == 0) {

@@ -11,7 +11,7 @@
 #define PAYLOADS 32
 #define HANDLE_TYPES 13
 
-extern const char* const handle_types[HANDLE_TYPES];
+extern const char *const handle_types[HANDLE_TYPES];
 
 /* What there is of one service: an identity in each condition, and its epoch. */
 struct identities {
@@ -21,13 +21,13 @@ struct identities {
 
 /* The part of the retirement service: see fixture_retirement.c. */
 struct retirement_part {
-  nocter_retirement* service; /* holds one place in each condition */
-  nocter_retirement* other;   /* the same number of identities */
-  nocter_retirement* grave;   /* empty; the guards that are gone were its */
-  nocter_permit* permit;
-  nocter_resource* resource;
-  nocter_cleanup* cleanup; /* not begun */
-  nocter_cleanup* begun;
+  nocter_retirement *service; /* holds one place in each condition */
+  nocter_retirement *other;   /* the same number of identities */
+  nocter_retirement *grave;   /* empty; the guards that are gone were its */
+  nocter_permit *permit;
+  nocter_resource *resource;
+  nocter_cleanup *cleanup; /* not begun */
+  nocter_cleanup *begun;
   nocter_retirement_id queued;
   struct identities ids;
   nocter_retirement_options options;
@@ -36,12 +36,12 @@ struct retirement_part {
 
 /* The part of the keyed queue: see fixture_keyed.c. */
 struct keyed_part {
-  nocter_keyed* queue; /* a key waits, one is delayed, two have passes */
-  nocter_keyed* other; /* empty */
-  nocter_keyed* shut;  /* closed, empty */
-  nocter_keyed* grave; /* empty; the pass that is gone was its */
-  nocter_pass* pass;
-  nocter_pass* second;
+  nocter_keyed *queue; /* a key waits, one is delayed, two have passes */
+  nocter_keyed *other; /* empty */
+  nocter_keyed *shut;  /* closed, empty */
+  nocter_keyed *grave; /* empty; the pass that is gone was its */
+  nocter_pass *pass;
+  nocter_pass *second;
   nocter_text keys[1];
   nocter_keyed_source source;
   nocter_keyed_options options;
@@ -50,19 +50,19 @@ struct keyed_part {
 
 struct fixture {
   /* Alive. */
-  nocter_blocking* blocking; /* holds one job of each state */
-  nocter_blocking* other;    /* the same number of jobs, all queued */
-  nocter_blocking* shut;     /* shut down, empty */
-  nocter_blocking* served;   /* empty, served by `workers` */
-  nocter_blocking* grave;    /* empty; the guards that are gone were its: their memory is a service's */
-  nocter_workers* workers;
-  nocter_running_job* running;
-  nocter_completion* completion;
-  nocter_signal* signal;
-  nocter_interrupt* interrupt;
-  nocter_eventfd* eventfd;
+  nocter_blocking *blocking; /* holds one job of each state */
+  nocter_blocking *other;    /* the same number of jobs, all queued */
+  nocter_blocking *shut;     /* shut down, empty */
+  nocter_blocking *served;   /* empty, served by `workers` */
+  nocter_blocking *grave;    /* empty; the guards that are gone were its: their memory is a service's */
+  nocter_workers *workers;
+  nocter_running_job *running;
+  nocter_completion *completion;
+  nocter_signal *signal;
+  nocter_interrupt *interrupt;
+  nocter_eventfd *eventfd;
   /* Gone. */
-  void* dead[HANDLE_TYPES];
+  void *dead[HANDLE_TYPES];
 
   nocter_job_id queued;
   struct identities ids;
@@ -102,34 +102,34 @@ struct picture {
   int wakes;
 };
 
-void fixture_make(struct fixture* fixture);
+void fixture_make(struct fixture *fixture);
 /* Gives everything up and says whether each payload and each notifier was dropped exactly once. */
-bool fixture_end(struct fixture* fixture);
-nocter_owned fixture_payload(struct fixture* fixture);
-void fixture_picture(const struct fixture* fixture, struct picture* picture);
+bool fixture_end(struct fixture *fixture);
+nocter_owned fixture_payload(struct fixture *fixture);
+void fixture_picture(const struct fixture *fixture, struct picture *picture);
 
 /* What a part adds to the above: its dead handles go to dead[0..]. */
-void retirement_make(struct fixture* fixture, void** dead);
-void retirement_end(struct fixture* fixture);
-void retirement_picture(const struct fixture* fixture, struct picture* picture);
-void keyed_make(struct fixture* fixture, void** dead);
-void keyed_end(struct fixture* fixture);
-void keyed_picture(const struct fixture* fixture, struct picture* picture);
-nocter_status keyed_run(void* user, nocter_text key, nocter_pass* pass);
+void retirement_make(struct fixture *fixture, void **dead);
+void retirement_end(struct fixture *fixture);
+void retirement_picture(const struct fixture *fixture, struct picture *picture);
+void keyed_make(struct fixture *fixture, void **dead);
+void keyed_end(struct fixture *fixture);
+void keyed_picture(const struct fixture *fixture, struct picture *picture);
+nocter_status keyed_run(void *user, nocter_text key, nocter_pass *pass);
 
 /* Those of the service that the function belongs to. */
-const struct identities* fixture_identities(const struct fixture* fixture, const struct function* function);
-nocter_notifier fixture_notifier(struct fixture* fixture);
+const struct identities *fixture_identities(const struct fixture *fixture, const struct function *function);
+nocter_notifier fixture_notifier(struct fixture *fixture);
 
 /* By the names of the types as the headers spell them; an unknown one ends the program. */
-void* fixture_live(const struct fixture* fixture, const char* type);
-void* fixture_dead(const struct fixture* fixture, const char* type);
+void *fixture_live(const struct fixture *fixture, const char *type);
+void *fixture_dead(const struct fixture *fixture, const char *type);
 /* What a correct call would pass. `out` is the room for what comes back. */
-union value fixture_argument(struct fixture* fixture, const struct function* function, int index, void* out);
+union value fixture_argument(struct fixture *fixture, const struct function *function, int index, void *out);
 /* Ends what a call that succeeded handed out. */
-void fixture_give_up(const char* type, void* handle);
+void fixture_give_up(const char *type, void *handle);
 
 #define REQUIRE(condition) ((condition) ? (void)0 : require_failed(__FILE__, __LINE__, #condition))
-_Noreturn void require_failed(const char* file, int line, const char* condition);
+_Noreturn void require_failed(const char *file, int line, const char *condition);
 
 #endif

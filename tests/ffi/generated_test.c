@@ -17,7 +17,7 @@
 
 /* One way to spoil one argument. */
 struct spoil {
-  const struct function* function;
+  const struct function *function;
   int index;     /* of the parameter; -1: none, the call must succeed */
   int second;    /* another parameter that is NULL as well; -1: none */
   char what[48]; /* in words */
@@ -45,7 +45,7 @@ struct spoil {
   nocter_status expected; /* where a status is returned */
 };
 
-static struct spoil* spoils;
+static struct spoil *spoils;
 static size_t spoil_count, spoil_room;
 static char current[160];
 static uint64_t garbage[GARBAGE_KINDS][ROOM];
@@ -59,7 +59,7 @@ static void on_crash(int number) {
   raise(number);
 }
 
-static uint64_t next_random(uint64_t* state) {
+static uint64_t next_random(uint64_t *state) {
   *state ^= *state << 13;
   *state ^= *state >> 7;
   *state ^= *state << 17;
@@ -80,14 +80,14 @@ static void make_garbage(uint64_t seed) {
 
 /* ---- Which checks there are -------------------------------------------------------------------------------- */
 
-static struct spoil* add(const struct function* function, int index, int how, uint64_t detail, nocter_status expected,
-                         const char* what) {
+static struct spoil *add(const struct function *function, int index, int how, uint64_t detail, nocter_status expected,
+                         const char *what) {
   if (spoil_count == spoil_room) {
     spoil_room = spoil_room == 0 ? 1024 : spoil_room * 2;
     spoils = realloc(spoils, spoil_room * sizeof *spoils);
     REQUIRE(spoils != NULL);
   }
-  struct spoil* spoil = &spoils[spoil_count++];
+  struct spoil *spoil = &spoils[spoil_count++];
   memset(spoil, 0, sizeof *spoil);
   spoil->function = function;
   spoil->index = index;
@@ -99,20 +99,20 @@ static struct spoil* add(const struct function* function, int index, int how, ui
   return spoil;
 }
 
-static bool can_be_null(const struct parameter* parameter) {
+static bool can_be_null(const struct parameter *parameter) {
   return parameter->kind != IS_ID && parameter->kind != IS_EPOCH && parameter->kind != IS_KEY &&
          parameter->kind != IS_NUMBER;
 }
 
 /* A NULL that is an error: of a handle also where the call can only answer with a zero. */
-static bool null_is_wrong(const struct function* function, int index) {
-  const struct parameter* parameter = &function->parameters[index];
+static bool null_is_wrong(const struct function *function, int index) {
+  const struct parameter *parameter = &function->parameters[index];
   if (!can_be_null(parameter)) return false;
   return !parameter->may_be_null || (parameter->kind == IS_HANDLE && function->returns != RETURNS_STATUS);
 }
 
-static void add_for_handle(const struct function* function, int index) {
-  const char* type = function->parameters[index].type;
+static void add_for_handle(const struct function *function, int index) {
+  const char *type = function->parameters[index].type;
   for (uint64_t i = 0; i < GARBAGE_KINDS; i++) add(function, index, SPOIL_GARBAGE, i, NOCTER_E_ARGUMENT, "garbage");
   add(function, index, SPOIL_COPY, 0, NOCTER_E_ARGUMENT, "copy of the head of a live handle");
   for (uint64_t i = 0; i < HANDLE_TYPES; i++) {
@@ -122,7 +122,7 @@ static void add_for_handle(const struct function* function, int index) {
   }
 }
 
-static void add_for_wait(const struct function* function, int index) {
+static void add_for_wait(const struct function *function, int index) {
   for (uint64_t bit = 1; bit < 32; bit++) {
     add(function, index, SPOIL_FLAGS, UINT64_C(1) << bit, NOCTER_E_ARGUMENT, "unknown flag");
     add(function, index, SPOIL_RESERVED, UINT64_C(1) << bit, NOCTER_E_ARGUMENT, "reserved");
@@ -151,7 +151,7 @@ enum {
   EPOCH_ZERO_SERVICE
 };
 
-static void add_for_identity(const struct function* function, int index) {
+static void add_for_identity(const struct function *function, int index) {
   add(function, index, SPOIL_ID, ID_ZERO, NOCTER_E_UNKNOWN, "zero id");
   add(function, index, SPOIL_ID, ID_STALE, NOCTER_E_UNKNOWN, "stale id");
   add(function, index, SPOIL_ID, ID_AHEAD, NOCTER_E_UNKNOWN, "id never issued");
@@ -161,7 +161,7 @@ static void add_for_identity(const struct function* function, int index) {
   add(function, index, SPOIL_ID, ID_NO_SERVICE, NOCTER_E_FOREIGN, "id of no service");
 }
 
-static void add_for_epoch(const struct function* function, int index) {
+static void add_for_epoch(const struct function *function, int index) {
   add(function, index, SPOIL_EPOCH, EPOCH_FOREIGN, NOCTER_E_FOREIGN, "foreign epoch");
   add(function, index, SPOIL_EPOCH, EPOCH_FOREIGN_SAME_SEQUENCE, NOCTER_E_FOREIGN, "foreign epoch, same sequence");
   add(function, index, SPOIL_EPOCH, EPOCH_FOREIGN_AHEAD, NOCTER_E_FOREIGN, "foreign epoch ahead");
@@ -181,12 +181,12 @@ static const struct {
 };
 #define BAD_KEYS (sizeof bad_keys / sizeof *bad_keys)
 
-static void add_for_key(const struct function* function, int index, int how) {
+static void add_for_key(const struct function *function, int index, int how) {
   for (size_t i = 0; i < BAD_KEYS; i++) add(function, index, how, i, bad_keys[i].expected, "bad key, number");
 }
 
-static void add_for_number(const struct function* function, int index) {
-  const char* name = function->parameters[index].name;
+static void add_for_number(const struct function *function, int index) {
+  const char *name = function->parameters[index].name;
   if (function->returns != RETURNS_STATUS) return;
   if (strcmp(name, "capacity") == 0) {
     add(function, index, SPOIL_NUMBER, 0, NOCTER_E_ARGUMENT, "capacity");
@@ -212,8 +212,8 @@ static void add_for_number(const struct function* function, int index) {
   }
 }
 
-static void add_for_parameter(const struct function* function, int index) {
-  const struct parameter* parameter = &function->parameters[index];
+static void add_for_parameter(const struct function *function, int index) {
+  const struct parameter *parameter = &function->parameters[index];
   if (null_is_wrong(function, index)) add(function, index, SPOIL_NULL, 0, NOCTER_E_ARGUMENT, "NULL");
   if (parameter->kind == IS_HANDLE) add_for_handle(function, index);
   if (parameter->kind == IS_WAIT) add_for_wait(function, index);
@@ -239,7 +239,7 @@ static void add_all(void) {
 
 /* ---- One check ----------------------------------------------------------------------------------------------- */
 
-static nocter_job_id spoiled_id(const struct identities* ids, uint64_t detail) {
+static nocter_job_id spoiled_id(const struct identities *ids, uint64_t detail) {
   nocter_job_id id = detail >= ID_FOREIGN ? ids->foreign : ids->completed;
   if (detail == ID_ZERO) id = (nocter_job_id){0, 0};
   if (detail == ID_STALE) id = ids->stale;
@@ -249,7 +249,7 @@ static nocter_job_id spoiled_id(const struct identities* ids, uint64_t detail) {
   return id;
 }
 
-static nocter_epoch spoiled_epoch(const struct identities* ids, uint64_t detail) {
+static nocter_epoch spoiled_epoch(const struct identities *ids, uint64_t detail) {
   nocter_epoch epoch = detail <= EPOCH_FOREIGN_AHEAD ? ids->foreign_epoch : ids->epoch;
   if (detail == EPOCH_FOREIGN_SAME_SEQUENCE) epoch.sequence = ids->epoch.sequence;
   if (detail == EPOCH_FOREIGN_AHEAD || detail == EPOCH_FAR_AHEAD) epoch.sequence += UINT64_C(1) << 40;
@@ -263,7 +263,7 @@ static nocter_text bad_key(uint64_t detail) {
   return (nocter_text){bad_keys[detail].has_data ? room : NULL, bad_keys[detail].size};
 }
 
-static void* bad_handle(const struct fixture* fixture, const struct spoil* spoil, const char* type) {
+static void *bad_handle(const struct fixture *fixture, const struct spoil *spoil, const char *type) {
   static uint64_t copy[ROOM];
   switch (spoil->how) {
     case SPOIL_GARBAGE:
@@ -280,8 +280,8 @@ static void* bad_handle(const struct fixture* fixture, const struct spoil* spoil
   }
 }
 
-static void spoil_argument(struct fixture* fixture, const struct spoil* spoil, union value* values) {
-  union value* value = &values[spoil->index];
+static void spoil_argument(struct fixture *fixture, const struct spoil *spoil, union value *values) {
+  union value *value = &values[spoil->index];
   switch (spoil->how) {
     case SPOIL_NOTHING:
       break;
@@ -327,11 +327,11 @@ static void spoil_argument(struct fixture* fixture, const struct spoil* spoil, u
   }
 }
 
-static bool contains_word_of(const char* text, const char* name) {
+static bool contains_word_of(const char *text, const char *name) {
   if (strlen(name) > 2 && strstr(text, name) != NULL) return true;
   char word[64];
   size_t size = 0;
-  for (const char* at = name;; at++) {
+  for (const char *at = name;; at++) {
     if (*at != '\0' && *at != '_') {
       if (size < sizeof word - 1) word[size++] = *at;
       continue;
@@ -345,11 +345,11 @@ static bool contains_word_of(const char* text, const char* name) {
 }
 
 /* The message must be "function: words", and the words about this parameter or this problem. */
-static bool message_is_good(const struct spoil* spoil) {
-  const char* text = nocter_error_message();
-  const struct parameter* parameter = &spoil->function->parameters[spoil->index];
+static bool message_is_good(const struct spoil *spoil) {
+  const char *text = nocter_error_message();
+  const struct parameter *parameter = &spoil->function->parameters[spoil->index];
   if (strlen(text) > 400) return false;
-  for (const char* at = text; *at != '\0'; at++) {
+  for (const char *at = text; *at != '\0'; at++) {
     if (!isprint((unsigned char)*at)) return false;
   }
   const size_t prefix = strlen(spoil->function->name);
@@ -380,12 +380,12 @@ static bool message_is_good(const struct spoil* spoil) {
   return contains_word_of(text, spoil->function->parameters[spoil->second].name);
 }
 
-static bool fail(const char* why) {
+static bool fail(const char *why) {
   fprintf(stderr, "FAILED: %s: %s; error message: \"%s\"\n", current, why, nocter_error_message());
   return false;
 }
 
-static bool all_zero(const unsigned char* bytes, size_t size) {
+static bool all_zero(const unsigned char *bytes, size_t size) {
   for (size_t i = 0; i < size; i++) {
     if (bytes[i] != 0) return false;
   }
@@ -393,7 +393,7 @@ static bool all_zero(const unsigned char* bytes, size_t size) {
 }
 
 /* What a call with a bad argument must look like from outside. */
-static bool result_is_right(const struct spoil* spoil, const struct result* result) {
+static bool result_is_right(const struct spoil *spoil, const struct result *result) {
   static const nocter_job_id zero_id;
   switch (spoil->function->returns) {
     case RETURNS_STATUS:
@@ -427,10 +427,10 @@ static bool result_is_right(const struct spoil* spoil, const struct result* resu
   return true;
 }
 
-static bool check_failure(const struct spoil* spoil, struct fixture* fixture, const union value* values,
+static bool check_failure(const struct spoil *spoil, struct fixture *fixture, const union value *values,
                           unsigned char out[MAXIMUM_PARAMETERS][ROOM]) {
-  const struct function* function = spoil->function;
-  struct fixture* before = malloc(sizeof *before);
+  const struct function *function = spoil->function;
+  struct fixture *before = malloc(sizeof *before);
   REQUIRE(before != NULL);
   struct picture first, second;
   fixture_picture(fixture, &first);
@@ -446,7 +446,7 @@ static bool check_failure(const struct spoil* spoil, struct fixture* fixture, co
     fine = fail("a call without a status changed the message");
   }
   for (int i = 0; i < function->parameter_count; i++) {
-    const struct parameter* parameter = &function->parameters[i];
+    const struct parameter *parameter = &function->parameters[i];
     const bool is_out = parameter->kind == IS_OUT || parameter->kind == IS_OUT_HANDLE;
     /* Room for ids that a failed call reports as none is not cleared: its count is. */
     if (!is_out || strcmp(parameter->name, "out_ids") == 0 || values[i].pointer == NULL) continue;
@@ -461,9 +461,9 @@ static bool check_failure(const struct spoil* spoil, struct fixture* fixture, co
 }
 
 /* The same call with nothing spoiled works: so it was the spoiled argument that made the others fail. */
-static bool check_success(const struct spoil* spoil, const union value* values,
+static bool check_success(const struct spoil *spoil, const union value *values,
                           unsigned char out[MAXIMUM_PARAMETERS][ROOM]) {
-  const struct function* function = spoil->function;
+  const struct function *function = spoil->function;
   struct result result = {0};
   function->call(values, &result);
   bool fine = true;
@@ -473,15 +473,15 @@ static bool check_success(const struct spoil* spoil, const union value* values,
   if (function->returns == RETURNS_DESCRIPTOR && result.number < 0) fine = fail("no descriptor");
   if (function->returns == RETURNS_POINTER && result.pointer == NULL) fine = fail("no pointer");
   if (strcmp(function->name, "nocter_permit_attach") == 0)
-    nocter_resource_drop((nocter_resource*)(uintptr_t)result.pointer);
+    nocter_resource_drop((nocter_resource *)(uintptr_t)result.pointer);
   if (function->returns == RETURNS_NOTIFIER) {
     if (result.notifier.wake == NULL) fine = fail("no wake");
     if (result.notifier.drop != NULL) result.notifier.drop(result.notifier.user);
   }
   for (int i = 0; i < function->parameter_count; i++) {
-    const struct parameter* parameter = &function->parameters[i];
+    const struct parameter *parameter = &function->parameters[i];
     if (parameter->kind == IS_OUT_HANDLE) {
-      void* handle;
+      void *handle;
       memcpy(&handle, out[i], sizeof handle);
       if (function->returns == RETURNS_STATUS && result.number == NOCTER_OK && handle == NULL) fine = fail("no handle");
       fixture_give_up(parameter->type, handle);
@@ -494,10 +494,10 @@ static bool check_success(const struct spoil* spoil, const union value* values,
   return fine;
 }
 
-static bool run(const struct spoil* spoil) {
+static bool run(const struct spoil *spoil) {
   static _Alignas(16) unsigned char out[MAXIMUM_PARAMETERS][ROOM];
   static struct fixture fixture;
-  const struct function* function = spoil->function;
+  const struct function *function = spoil->function;
   snprintf(current, sizeof current, "%s, %s: %s", function->name,
            spoil->index < 0 ? "-" : function->parameters[spoil->index].name, spoil->what);
   alarm(10);
@@ -512,9 +512,9 @@ static bool run(const struct spoil* spoil) {
   return fine;
 }
 
-int main(int count, char** arguments) {
+int main(int count, char **arguments) {
   uint64_t seed = (uint64_t)time(NULL) | 1;
-  const char* only = "";
+  const char *only = "";
   for (int i = 1; i + 1 < count; i += 2) {
     if (strcmp(arguments[i], "--seed") == 0) seed = strtoull(arguments[i + 1], NULL, 10) | 1;
     if (strcmp(arguments[i], "--only") == 0) only = arguments[i + 1];

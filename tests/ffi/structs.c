@@ -21,28 +21,28 @@ static const uint32_t released_retirement_counts[] = {160};
 static const uint32_t released_keyed_options[] = {96};
 static const uint32_t released_keyed_counts[] = {184};
 
-static unsigned char* page_end;
-static char* label;
+static unsigned char *page_end;
+static char *label;
 static size_t label_size;
 static size_t checks_ran;
-static nocter_blocking* service;
-static nocter_retirement* retirement;
-static nocter_keyed* keyed;
+static nocter_blocking *service;
+static nocter_retirement *retirement;
+static nocter_keyed *keyed;
 static int runs;
 
-static void run_nothing(void* user, nocter_owned* input, nocter_owned* output, nocter_completion* completion) {
+static void run_nothing(void *user, nocter_owned *input, nocter_owned *output, nocter_completion *completion) {
   (void)user, (void)input, (void)output, (void)completion;
   runs++;
 }
 
 /* The last `size` bytes before a page that cannot be touched; a few bytes earlier where the struct must be aligned. */
-static unsigned char* place(size_t size) {
-  unsigned char* at = page_end - (size < 4 ? 4 : size);
+static unsigned char *place(size_t size) {
+  unsigned char *at = page_end - (size < 4 ? 4 : size);
   return at - (uintptr_t)at % 8;
 }
 
-static nocter_status try_blocking_options(void* options) {
-  nocter_blocking* out = service;
+static nocter_status try_blocking_options(void *options) {
+  nocter_blocking *out = service;
   const nocter_status status = nocter_blocking_create(options, &out);
   if (status == NOCTER_OK) {
     if (out == NULL || out == service) return NOCTER_E_INTERNAL;
@@ -53,8 +53,8 @@ static nocter_status try_blocking_options(void* options) {
   return status;
 }
 
-static nocter_status try_workers_options(void* options) {
-  nocter_workers* out = NULL;
+static nocter_status try_workers_options(void *options) {
+  nocter_workers *out = NULL;
   const nocter_status status = nocter_blocking_serve(service, run_nothing, NULL, options, &out);
   if (status == NOCTER_OK && out == NULL) return NOCTER_E_INTERNAL;
   if (status != NOCTER_OK && out != NULL) return NOCTER_E_INTERNAL;
@@ -62,10 +62,10 @@ static nocter_status try_workers_options(void* options) {
   return status;
 }
 
-static nocter_status try_counts(void* counts) { return nocter_blocking_count(service, counts); }
+static nocter_status try_counts(void *counts) { return nocter_blocking_count(service, counts); }
 
-static nocter_status try_retirement_options(void* options) {
-  nocter_retirement* out = retirement;
+static nocter_status try_retirement_options(void *options) {
+  nocter_retirement *out = retirement;
   const nocter_status status = nocter_retirement_create(options, &out);
   if (status == NOCTER_OK && (out == NULL || out == retirement)) return NOCTER_E_INTERNAL;
   if (status != NOCTER_OK && out != NULL) return NOCTER_E_INTERNAL;
@@ -73,10 +73,10 @@ static nocter_status try_retirement_options(void* options) {
   return status;
 }
 
-static nocter_status try_retirement_counts(void* counts) { return nocter_retirement_count(retirement, counts); }
+static nocter_status try_retirement_counts(void *counts) { return nocter_retirement_count(retirement, counts); }
 
-static nocter_status try_keyed_options(void* options) {
-  nocter_keyed* out = keyed;
+static nocter_status try_keyed_options(void *options) {
+  nocter_keyed *out = keyed;
   const nocter_status status = nocter_keyed_create(options, &out);
   if (status == NOCTER_OK && (out == NULL || out == keyed)) return NOCTER_E_INTERNAL;
   if (status != NOCTER_OK && out != NULL) return NOCTER_E_INTERNAL;
@@ -84,22 +84,22 @@ static nocter_status try_keyed_options(void* options) {
   return status;
 }
 
-static nocter_status try_keyed_counts(void* counts) { return nocter_keyed_count(keyed, counts); }
+static nocter_status try_keyed_counts(void *counts) { return nocter_keyed_count(keyed, counts); }
 
-static void init_keyed_options(void* at, size_t size) { nocter_keyed_options_init(at, size); }
-static void init_keyed_counts(void* at, size_t size) { nocter_keyed_counts_init(at, size); }
-static void init_retirement_options(void* at, size_t size) { nocter_retirement_options_init(at, size); }
-static void init_retirement_counts(void* at, size_t size) { nocter_retirement_counts_init(at, size); }
-static void init_blocking_options(void* at, size_t size) { nocter_blocking_options_init(at, size); }
-static void init_workers_options(void* at, size_t size) { nocter_workers_options_init(at, size); }
-static void init_counts(void* at, size_t size) { nocter_blocking_counts_init(at, size); }
+static void init_keyed_options(void *at, size_t size) { nocter_keyed_options_init(at, size); }
+static void init_keyed_counts(void *at, size_t size) { nocter_keyed_counts_init(at, size); }
+static void init_retirement_options(void *at, size_t size) { nocter_retirement_options_init(at, size); }
+static void init_retirement_counts(void *at, size_t size) { nocter_retirement_counts_init(at, size); }
+static void init_blocking_options(void *at, size_t size) { nocter_blocking_options_init(at, size); }
+static void init_workers_options(void *at, size_t size) { nocter_workers_options_init(at, size); }
+static void init_counts(void *at, size_t size) { nocter_blocking_counts_init(at, size); }
 
 struct sized {
-  const char* name;
+  const char *name;
   uint32_t size;
-  nocter_status (*use)(void*);
-  void (*init)(void*, size_t);
-  const uint32_t* released;
+  nocter_status (*use)(void *);
+  void (*init)(void *, size_t);
+  const uint32_t *released;
   size_t released_count;
   bool written; /* by the call, not only read */
 };
@@ -122,7 +122,7 @@ static const struct sized structs[] = {
      RELEASED(released_keyed_counts), true},
 };
 
-static void name_it(const char* what, const char* detail, unsigned long long number) {
+static void name_it(const char *what, const char *detail, unsigned long long number) {
   snprintf(label, label_size, "%s: %s %llu", what, detail, number);
   checks_ran++;
 }
@@ -134,23 +134,23 @@ static bool expect(nocter_status found, nocter_status wanted) {
   return false;
 }
 
-static bool expect_that(bool fine, const char* what) {
+static bool expect_that(bool fine, const char *what) {
   if (!fine) fprintf(stderr, "FAILED: %s: %s\n", label, what);
   return fine;
 }
 
 /* A struct of `size` bytes, correct as far as today's library knows it, all bytes past that `tail`, saying it is `says` long. */
-static unsigned char* make(const struct sized* type, size_t size, unsigned char tail, uint32_t says) {
+static unsigned char *make(const struct sized *type, size_t size, unsigned char tail, uint32_t says) {
   unsigned char whole[4096];
   memset(whole, tail, sizeof whole);
   type->init(whole, type->size);
-  unsigned char* at = place(size);
+  unsigned char *at = place(size);
   memcpy(at, whole, size);
   memcpy(at, &says, sizeof says);
   return at;
 }
 
-static size_t check_sizes(const struct sized* type) {
+static size_t check_sizes(const struct sized *type) {
   size_t failed = 0;
   /* Too short to hold even its own size, then everything between that and today's. */
   for (uint32_t size = 0; size < type->size; size++) {
@@ -158,7 +158,7 @@ static size_t check_sizes(const struct sized* type) {
     bool is_released = false;
     for (size_t i = 0; i < type->released_count; i++) is_released = is_released || type->released[i] == size;
     unsigned char before[4096];
-    unsigned char* at = make(type, size, 0, size);
+    unsigned char *at = make(type, size, 0, size);
     memcpy(before, at, size);
     const nocter_status status = type->use(at);
     if (size < 4 || status != NOCTER_OK) {
@@ -169,7 +169,7 @@ static size_t check_sizes(const struct sized* type) {
   }
   for (size_t i = 0; i < type->released_count; i++) {
     name_it(type->name, "released size", type->released[i]);
-    unsigned char* at = make(type, type->released[i], 0, type->released[i]);
+    unsigned char *at = make(type, type->released[i], 0, type->released[i]);
     if (!expect(type->use(at), NOCTER_OK)) failed++;
   }
   name_it(type->name, "size", type->size);
@@ -177,14 +177,14 @@ static size_t check_sizes(const struct sized* type) {
   return failed;
 }
 
-static size_t check_longer(const struct sized* type) {
+static size_t check_longer(const struct sized *type) {
   size_t failed = 0;
   for (uint32_t more = 8; more <= 512; more += 8) {
     const uint32_t size = type->size + more;
     name_it(type->name, "zero tail of bytes", more);
     if (!expect(type->use(make(type, size, 0, size)), NOCTER_OK)) failed++;
     name_it(type->name, "non-zero tail of bytes", more);
-    unsigned char* at = make(type, size, 0x11, size);
+    unsigned char *at = make(type, size, 0x11, size);
     if (type->written) {
       /* What the library does not know of, it does not write: a count has no tail to refuse. */
       const nocter_status status = type->use(at);
@@ -196,7 +196,7 @@ static size_t check_longer(const struct sized* type) {
   /* One byte of the tail that is not zero, at each place. */
   for (uint32_t place_in_tail = 0; place_in_tail < 32 && !type->written; place_in_tail++) {
     name_it(type->name, "one byte in the tail, at", place_in_tail);
-    unsigned char* at = make(type, type->size + 32, 0, type->size + 32);
+    unsigned char *at = make(type, type->size + 32, 0, type->size + 32);
     at[type->size + place_in_tail] = 1;
     if (!expect(type->use(at), NOCTER_E_ARGUMENT)) failed++;
   }
@@ -209,16 +209,16 @@ static size_t check_longer(const struct sized* type) {
 }
 
 /* The _init functions write no more than they were told, and never more than they know. */
-static size_t check_init(const struct sized* type) {
+static size_t check_init(const struct sized *type) {
   size_t failed = 0;
   type->init(NULL, type->size);
   for (uint32_t size = 0; size <= type->size + 64; size++) {
     name_it(type->name, "_init with size", size);
-    unsigned char* at = place(size);
+    unsigned char *at = place(size);
     memset(at - 16, 0x77, (size_t)(page_end - at) + 16);
     type->init(at, size);
     bool beyond = false;
-    for (unsigned char* byte = at + size; byte < page_end; byte++) beyond = beyond || *byte != 0x77;
+    for (unsigned char *byte = at + size; byte < page_end; byte++) beyond = beyond || *byte != 0x77;
     if (!expect_that(!beyond && at[-1] == 0x77, "wrote outside of the struct")) failed++;
     uint32_t says = 0;
     memcpy(&says, at, sizeof says);
@@ -236,7 +236,7 @@ struct service_member {
   nocter_status expected;
 };
 
-static nocter_status try_blocking_members(const struct service_member* members, uint32_t patience) {
+static nocter_status try_blocking_members(const struct service_member *members, uint32_t patience) {
   nocter_blocking_options options = NOCTER_BLOCKING_OPTIONS_INIT;
   options.maximum_jobs = members->maximum;
   options.workers = members->workers;
@@ -246,7 +246,7 @@ static nocter_status try_blocking_members(const struct service_member* members, 
   return try_blocking_options(&options);
 }
 
-static nocter_status try_retirement_members(const struct service_member* members, uint32_t patience) {
+static nocter_status try_retirement_members(const struct service_member *members, uint32_t patience) {
   nocter_retirement_options options = NOCTER_RETIREMENT_OPTIONS_INIT;
   options.maximum_resources = members->maximum;
   options.workers = members->workers;
@@ -257,7 +257,7 @@ static nocter_status try_retirement_members(const struct service_member* members
 }
 
 /* It has no reserved member: in its place another one is out of range. */
-static nocter_status try_keyed_members(const struct service_member* members, uint32_t patience) {
+static nocter_status try_keyed_members(const struct service_member *members, uint32_t patience) {
   nocter_keyed_options options = NOCTER_KEYED_OPTIONS_INIT;
   options.maximum_keys = members->maximum;
   options.workers = members->workers;
@@ -267,8 +267,8 @@ static nocter_status try_keyed_members(const struct service_member* members, uin
   return try_keyed_options(&options);
 }
 
-static size_t check_service_members(const char* name, uint32_t most,
-                                    nocter_status (*try_members)(const struct service_member*, uint32_t)) {
+static size_t check_service_members(const char *name, uint32_t most,
+                                    nocter_status (*try_members)(const struct service_member *, uint32_t)) {
   const struct service_member members[] = {
       {1, 1, 0, NOCTER_OK},
       {2, 2, 0, NOCTER_OK},
@@ -348,7 +348,7 @@ static size_t check_keyed_members(void) {
 struct workers_member {
   uint32_t threads;
   uint64_t stack_size;
-  const char* name;
+  const char *name;
   nocter_status expected;
 };
 
@@ -387,11 +387,11 @@ static size_t check_workers_members(void) {
   return failed;
 }
 
-size_t check_structs(size_t* ran, char* current, size_t current_size) {
+size_t check_structs(size_t *ran, char *current, size_t current_size) {
   label = current;
   label_size = current_size;
   const size_t page = (size_t)sysconf(_SC_PAGESIZE);
-  unsigned char* pages = mmap(NULL, 3 * page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  unsigned char *pages = mmap(NULL, 3 * page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   REQUIRE(pages != MAP_FAILED);
   REQUIRE(mprotect(pages + 2 * page, page, PROT_NONE) == 0);
   page_end = pages + 2 * page;
