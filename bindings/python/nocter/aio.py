@@ -16,6 +16,7 @@ import os
 from ctypes import byref
 from typing import TYPE_CHECKING, Any, Callable, Dict, List, Optional, Tuple, TypeVar
 
+from ._aio import Watch
 from ._blocking import Counts, JobId, JobState
 from ._errors import Closed, Saturated, UnknownIdentity, error
 from ._executor import (
@@ -239,4 +240,4 @@ class Executor:
         return f"<nocter.aio.Executor {self._crew.service!r}>"
 
 
-__all__ = ["Executor"]
+__all__ = ["Executor", "Watch"]
