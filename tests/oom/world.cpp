@@ -4,6 +4,7 @@
 #include <iterator>
 #include <utility>
 
+#include "support/retirement.hpp"
 #include "support/service.hpp"
 #include "support/thread.hpp"
 
@@ -19,7 +20,8 @@ size_t descriptor_count() {
 }
 
 // The counts without what passes with time.
-nocter_blocking_counts still(nocter_blocking_counts counts) {
+template <class Counts>
+Counts still(Counts counts) {
   counts.oldest_queued_ns = counts.longest_running_ns = 0;
   return counts;
 }
@@ -39,10 +41,11 @@ void make_service(World& world, const Shape& shape) {
 }  // namespace
 
 void World::get_ready() {
-  lent_bytes_.reserve(sizeof(nocter_blocking_options) + sizeof(nocter_blocking_counts));
+  lent_bytes_.reserve(sizeof(nocter_blocking_options) + sizeof(nocter_retirement_counts));
   filled_ = lent_ = {};
   std::memset(static_cast<void*>(&out), 0, sizeof out);
   if (service != nullptr) before_ = counts_of(service);
+  if (retirement != nullptr) retirement_before_ = retiring::counts_of(retirement);
   threads_before_ = thread_count();
   descriptors_before_ = descriptor_count();
   drops_before_ = waiters.drops.load() + work.drops.load();
@@ -57,6 +60,10 @@ void World::check_nothing_changed() const {
   HOLDS(lent_.size == 0 || std::memcmp(lent_.data, lent_bytes_.data(), lent_.size) == 0);
   if (service != nullptr) {
     const nocter_blocking_counts now = still(counts_of(service)), before = still(before_);
+    HOLDS(std::memcmp(&now, &before, sizeof now) == 0);
+  }
+  if (retirement != nullptr) {
+    const nocter_retirement_counts now = still(retiring::counts_of(retirement)), before = still(retirement_before_);
     HOLDS(std::memcmp(&now, &before, sizeof now) == 0);
   }
   HOLDS(drops_before_ == waiters.drops.load() + work.drops.load());
@@ -76,6 +83,9 @@ void World::adopt() {
   take_over(workers, out.workers);
   take_over(job, out.job);
   take_over(completion, out.completion);
+  take_over(retirement, out.retirement);
+  take_over(permit, out.permit);
+  take_over(cleanup, out.cleanup);
   discard(out.value);
 }
 
@@ -92,6 +102,15 @@ void World::end() {
     STATUS(nocter_blocking_drained(service, &wait), NOCTER_OK);
     HOLDS(counts_of(service).admitted == 0);
   }
+  nocter_permit_drop(permit);
+  nocter_resource_drop(resource);
+  nocter_cleanup_drop(cleanup);
+  if (retirement != nullptr) {
+    retiring::counts_of(retirement);
+    nocter_retirement_close(retirement);
+    nocter_retirement_detach_all(retirement);
+  }
+  nocter_retirement_destroy(retirement);
   nocter_workers_destroy(workers);
   HOLDS(started.load() == stopped.load());
   nocter_blocking_destroy(service);
@@ -101,6 +120,7 @@ void World::end() {
   nocter_eventfd_destroy(eventfd);
   for (nocter_workers* one : many_workers) nocter_workers_destroy(one);
   for (nocter_blocking* one : many_services) nocter_blocking_destroy(one);
+  for (nocter_retirement* one : many_retirements) nocter_retirement_destroy(one);
   for (nocter_signal* one : many_signals) nocter_signal_destroy(one);
   for (nocter_interrupt* one : many_interrupts) nocter_interrupt_destroy(one);
   for (nocter_eventfd* one : many_eventfds) nocter_eventfd_destroy(one);

@@ -27,10 +27,15 @@ struct World {
   nocter_workers* workers = nullptr;
   nocter_running_job* job = nullptr;
   nocter_completion* completion = nullptr;
+  nocter_retirement* retirement = nullptr;
+  nocter_permit* permit = nullptr;
+  nocter_resource* resource = nullptr;
+  nocter_cleanup* cleanup = nullptr;
   nocter_notifier notifier = {};
 
   // What the caller holds.
   nocter_job_id id = {};
+  nocter_retirement_id retirement_id = {};
   nocter_epoch epoch = {};
   nocter_owned value = {};
   uint64_t version = 0;
@@ -38,6 +43,7 @@ struct World {
   // So many live handles of one kind that the next one needs memory that the library does not have yet. What handles
   // have ended in is kept, so there is one more of them each time.
   std::vector<nocter_blocking*> many_services;
+  std::vector<nocter_retirement*> many_retirements;
   std::vector<nocter_signal*> many_signals;
   std::vector<nocter_interrupt*> many_interrupts;
   std::vector<nocter_eventfd*> many_eventfds;
@@ -48,6 +54,8 @@ struct World {
   nocter_blocking_options options = {};
   nocter_workers_options workers_options = {};
   nocter_blocking_counts counts = {};
+  nocter_retirement_options retirement_options = {};
+  nocter_retirement_counts retirement_counts = {};
   std::atomic<uint32_t> started{0}, stopped{0};
 
   // Out-parameters, poisoned before the call.
@@ -59,6 +67,11 @@ struct World {
     nocter_workers* workers;
     nocter_running_job* job;
     nocter_completion* completion;
+    nocter_retirement* retirement;
+    nocter_permit* permit;
+    nocter_cleanup* cleanup;
+    nocter_retirement_id retirement_id;
+    int32_t code;
     nocter_job_id id, ids[4];
     nocter_epoch epoch;
     nocter_owned value;
@@ -103,6 +116,7 @@ struct World {
   Region filled_ = {}, lent_ = {};
   std::vector<unsigned char> lent_bytes_;
   nocter_blocking_counts before_ = {};
+  nocter_retirement_counts retirement_before_ = {};
   size_t threads_before_ = 0, descriptors_before_ = 0;
   uint64_t drops_before_ = 0;
 };
@@ -123,6 +137,7 @@ using Scenarios = std::vector<Scenario>;
 Scenarios base_scenarios();
 Scenarios blocking_scenarios();
 Scenarios ownership_scenarios();
+Scenarios retirement_scenarios();
 Scenarios worker_scenarios();
 
 // For calls that return no status.

@@ -107,6 +107,28 @@ void take_against_detach_all(Play& play) {
   });
 }
 
+// Nobody cleans meanwhile: it is the detach alone that ends the wait.
+template <bool all>
+void detach_under_a_take(Play& play) {
+  auto world = retiring();
+  const nocter_retirement_id id = world->retired(1);
+  play.thread("taker", [=] {
+    const nocter_wait wait = forever();
+    require_equal(world->take(id, &wait), NOCTER_E_UNKNOWN, "what the taker heard");
+  });
+  play.thread("host that goes", [=] {
+    if (all) {
+      nocter_retirement_detach_all(world->service);
+    } else {
+      require_equal(world->detach(id), NOCTER_OK, "detach");
+    }
+  });
+  play.at_end([=] {
+    world->cleaned();
+    world->settle();
+  });
+}
+
 void retire_against_drop(Play& play) {
   auto world = retiring();
   auto heard = std::make_shared<Heard>();
@@ -241,6 +263,8 @@ std::vector<Scenario> retirement_races() {
       {"r12_two_takes_that_wait", "RET-06 R-12", two_takes<true>},
       {"r12_take_before_the_end", "RET-06 R-12", two_takes<false>},
       {"r24_take_against_detach_all", "RET-07 R-24", take_against_detach_all},
+      {"r24_detach_under_a_take", "RET-07 GEN-04 R-24", detach_under_a_take<false>},
+      {"r24_detach_all_under_a_take", "RET-07 GEN-04 R-24", detach_under_a_take<true>},
       {"r08_retire_against_drop", "RET-03 R-8", retire_against_drop},
       {"r02_reserve_against_close", "RET-08 R-2 R-3 R-4", reserve_against_close},
       {"r01_saturated_reserver_and_a_dropped_permit", "RET-02 GEN-04 R-1 R-21", saturated_reserver<true>},
