@@ -3,6 +3,8 @@
 import asyncio
 import ctypes
 import gc
+import importlib
+import importlib.util
 import os
 import threading
 import time
@@ -18,8 +20,34 @@ class Thing:
     """Something whose end can be watched."""
 
 
+class LoopWithoutReaders(asyncio.SelectorEventLoop):
+    """As those of other systems are, and of some libraries."""
+
+    def add_reader(self, *_):
+        raise NotImplementedError
+
+    def remove_reader(self, *_):
+        raise NotImplementedError
+
+
+LOOPS = {"asyncio": asyncio.SelectorEventLoop, "without_readers": LoopWithoutReaders}
+if importlib.util.find_spec("uvloop"):  # Debian packages it for its own interpreter alone
+    LOOPS["uvloop"] = importlib.import_module("uvloop").new_event_loop
+chosen = LOOPS["asyncio"]
+
+
+@pytest.fixture(autouse=True, params=LOOPS)
+def loop(request):
+    """Every test on every kind of loop."""
+    global chosen
+    chosen = LOOPS[request.param]
+    yield
+    chosen = LOOPS["asyncio"]
+
+
 def run(main):
-    return asyncio.run(asyncio.wait_for(main(), 30))
+    with asyncio.Runner(loop_factory=chosen) as runner:
+        return runner.run(asyncio.wait_for(main(), 30))
 
 
 def identities(executor):
@@ -108,7 +136,9 @@ def test_blk_09_b_2_a_result_that_came_first_is_delivered():
                 time.sleep(0.001)
             task.cancel()
             assert await task == 7
-        assert identities(executor).cancelled_completed == 1
+        # Asked for by the cancel, or taken by the loop in the same turn.
+        now = identities(executor)
+        assert now.cancelled_completed + now.taken == 1
 
     run(main)
 
@@ -138,6 +168,114 @@ def test_gen_07_timeouts_of_asyncio_end_an_await():
             gate.set()
 
     run(main)
+
+
+def test_gen_07_blk_09_asyncio_timeout_abandons_the_job_and_the_task_goes_on():
+    async def main():
+        gate = threading.Event()
+        async with nocter.aio.Executor(1, maximum_jobs=2) as executor:
+            with pytest.raises(TimeoutError):
+                async with asyncio.timeout(0.05):
+                    await executor.run(gate.wait, 20)
+            assert executor.count().abandoned == 1
+            gate.set()
+            async with asyncio.timeout(20):
+                assert await executor.run(int, 6) == 6
+            assert asyncio.current_task().cancelling() == 0
+
+    run(main)
+
+
+def test_blk_09_b_2_a_result_that_came_before_the_timeout_is_delivered_and_no_timeout_raised():
+    async def main():
+        async with nocter.aio.Executor(1) as executor:
+            async with asyncio.timeout(None) as limit:
+                task = asyncio.current_task()
+
+                def late():  # runs in the turn of the loop in which the timeout fires, before the reader
+                    while executor.count().completed_ok == 0:
+                        time.sleep(0.001)
+                    limit.reschedule(0)
+
+                asyncio.get_running_loop().call_soon(late)
+                assert await executor.run(int, 8) == 8
+            assert task.cancelling() == 0
+        assert identities(executor).admitted == 0
+
+    run(main)
+
+
+def test_blk_09_a_task_group_whose_one_job_fails_gives_the_others_up():
+    async def main():
+        gate, ran = threading.Event(), []
+
+        def fail():
+            time.sleep(0.05)
+            raise KeyError("one of them")
+
+        async with nocter.aio.Executor(2, maximum_jobs=8) as executor:
+            with pytest.raises(BaseExceptionGroup) as caught:
+                async with asyncio.TaskGroup() as group:
+                    group.create_task(executor.run(gate.wait, 20))
+                    group.create_task(executor.run(fail))
+                    for number in range(8):
+                        group.create_task(executor.run(lambda: gate.wait(20) and ran.append(1)))
+            assert [type(each) for each in caught.value.exceptions] == [KeyError]
+            now = executor.count()
+            assert now.queued == now.running == now.completed == 0 and 1 <= now.abandoned <= 2
+            gate.set()
+            async with asyncio.TaskGroup() as group:
+                tasks = [group.create_task(executor.run(abs, -number)) for number in range(20)]
+            assert [task.result() for task in tasks] == list(range(20))
+        assert len(ran) <= 1 and identities(executor).admitted == 0
+
+    run(main)
+
+
+def test_blk_14_several_executors_share_the_one_descriptor_of_their_loop():
+    async def main():
+        descriptors = len(os.listdir("/proc/self/fd"))
+        async with nocter.aio.Executor(1) as first, nocter.aio.Executor(2, maximum_jobs=3) as second:
+            mine = first._watch
+            assert second._watch is mine
+            # a thread that reads has one more, to be stopped by
+            assert len(os.listdir("/proc/self/fd")) - descriptors <= (1 if mine._reader._thread is None else 2)
+            calls = [each.run(abs, -number) for number in range(200) for each in (first, second)]
+            assert await asyncio.gather(*calls) == [number for number in range(200) for _ in range(2)]
+            await second.aclose()
+            assert await first.run(int, 3) == 3
+        assert mine._reader is None
+
+    run(main)
+
+
+def test_gen_01_a_loop_that_is_closed_with_jobs_in_flight_and_an_executor_that_is_forgotten(wait_for):
+    gate, crews = threading.Event(), []
+
+    async def leave():
+        executor = nocter.aio.Executor(2, maximum_jobs=8)
+        crews.append(weakref.ref(executor._crew))
+        tasks = [asyncio.ensure_future(executor.run(gate.wait, 20)) for _ in range(5)]
+        await until(lambda: executor.count().running == 2)
+        return executor._crew.threads, weakref.ref(executor), tasks
+
+    gc.collect()
+    descriptors = len(os.listdir("/proc/self/fd"))
+    runner = asyncio.Runner(loop_factory=chosen)
+    threads, executor, tasks = runner.run(leave())
+    runner.close()  # cancels the tasks
+    assert all(task.cancelled() for task in tasks)
+    del tasks, runner
+    gate.set()
+    gc.collect()
+    assert executor() is None
+    for thread in threads:
+        thread.join(20)
+        assert not thread.is_alive()
+    del threads
+    gc.collect()
+    assert crews[0]() is None
+    wait_for(lambda: len(os.listdir("/proc/self/fd")) <= descriptors)
 
 
 def test_blk_11_closing_waits_and_closing_after_an_exception_does_not():
@@ -198,8 +336,10 @@ def test_blk_11_closing_more_than_once_at_a_time_ends_every_wait(begun):
                 await task
 
         executor = nocter.aio.Executor(1)
-        task = asyncio.ensure_future(executor.run(int))
+        opened = threading.Event()
+        task = asyncio.ensure_future(executor.run(opened.wait, 20))
         await asyncio.sleep(0)  # submitted, and perhaps queued yet
+        asyncio.get_running_loop().call_later(0.02, opened.set)
         await asyncio.gather(executor.aclose(), executor.aclose(cancel=True), executor.aclose())
         with pytest.raises(nocter.Closed):
             await task

@@ -181,7 +181,7 @@ def test_bnd_03_a_result_that_was_there_before_the_cancellation_is_delivered():
             task = asyncio.ensure_future(watch.claim(queue))
             await asyncio.sleep(0.01)
             queue.notify("a")
-            watch._readable()  # the loop has read the descriptor, and the task has not run yet
+            watch._look()  # the loop has read the descriptor, and the task has not run yet
             assert task.cancel()
             made = await task
             assert made.key == b"a" and queue.count().active == 1

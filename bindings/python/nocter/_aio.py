@@ -10,6 +10,7 @@ from ._blocking import Blocking
 from ._errors import Closed, Empty, Pending, Saturated
 from ._keyed import Key, Keyed, Notified, Pass
 from ._native import lib
+from ._reader import Reader
 from ._retirement import Permit, Retirement, RetirementId
 from ._waiting import EventFd
 
@@ -57,7 +58,7 @@ class Watch:
         self.eventfd = EventFd()
         self._waiting: Dict[_Waiting[Any], None] = {}  # in order, and quick to leave
         self._timer: Optional[asyncio.TimerHandle] = None
-        self._loop.add_reader(self.eventfd.fileno(), self._readable)
+        self._reader = Reader(self._loop, self.eventfd, self._look)
 
     async def until(self, attempt: Callable[[], T], due: Optional[Callable[[], Optional[float]]] = None) -> T:
         """What `attempt` returns. It is called again at each wake for as long as it raises Empty, Pending or Saturated,
@@ -110,8 +111,7 @@ class Watch:
         """Watches no more; who still awaits something gets Closed."""
         if self.eventfd.closed:
             return
-        if not self._loop.is_closed():
-            self._loop.remove_reader(self.eventfd.fileno())
+        self._reader.close()
         self.eventfd.close()
         waiting, self._waiting = self._waiting, {}
         for each in waiting:
@@ -128,10 +128,6 @@ class Watch:
     def __repr__(self) -> str:
         state = "closed" if self.eventfd.closed else f"{len(self._waiting)} waiting"
         return f"<nocter.aio.Watch {state}>"
-
-    def _readable(self) -> None:
-        self.eventfd.clear()
-        self._look()
 
     def _look(self) -> None:
         for waiting in list(self._waiting):
