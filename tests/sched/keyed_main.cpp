@@ -4,8 +4,7 @@
 int main(int argc, char** argv) {
   using namespace sched;
   std::vector<Scenario> all;
-  for (const auto& part : {races_on_one_key(), claim_scenarios(), time_scenarios(), close_scenarios(),
-                           keyed_notifier_scenarios(), resync_scenarios()}) {
+  for (const auto& part : {races_on_one_key(), claim_scenarios(), close_scenarios()}) {
     all.insert(all.end(), part.begin(), part.end());
   }
   return program(argc, argv, all);

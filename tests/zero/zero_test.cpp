@@ -7,70 +7,21 @@
 
 #include <algorithm>
 #include <atomic>
-#include <filesystem>
-#include <fstream>
-#include <iterator>
 #include <vector>
 
 #include "oom/faults.hpp"
 #include "support/fixture.hpp"
 #include "support/service.hpp"
+#include "zero/steady.hpp"
 #include "zero/system_calls.hpp"
 
 using namespace nocter_tests;
+using zero::check_steady;
+using zero::leave;
 
 namespace {
 
 constexpr nocter_wait kForever = {NOCTER_FOREVER, nullptr, 0, 0};
-
-size_t descriptor_count() {
-  const std::filesystem::directory_iterator descriptors("/proc/self/fd");
-  return static_cast<size_t>(std::distance(begin(descriptors), end(descriptors)));
-}
-
-int64_t resident_bytes() {
-  std::ifstream file("/proc/self/statm");
-  int64_t size = 0, resident = 0;
-  file >> size >> resident;
-  return resident * sysconf(_SC_PAGESIZE);
-}
-
-// What a steady service keeps as it is.
-struct Footprint {
-  uint64_t allocations, threads_made;
-  int64_t live_blocks, resident;
-  size_t threads, descriptors;
-
-  static Footprint now() {
-    // The looks that allocate come first.
-    Footprint f = {};
-    f.threads = thread_count();
-    f.descriptors = descriptor_count();
-    f.resident = resident_bytes();
-    f.threads_made = faults::threads_made();
-    f.live_blocks = faults::live_blocks();
-    f.allocations = faults::allocations();
-    return f;
-  }
-};
-
-// Runs it once to warm up, `rounds` times measured. The allocations are those of all threads.
-template <class Work>
-void check_steady(uint64_t rounds, Work work) {
-  for (uint64_t i = 0; i < rounds / 20 + 1; i++) work();
-  const Footprint before = Footprint::now();
-  for (uint64_t i = 0; i < rounds; i++) work();
-  const uint64_t allocations = faults::allocations() - before.allocations;
-  const int64_t blocks = faults::live_blocks() - before.live_blocks;
-  const Footprint after = Footprint::now();
-  BOOST_CHECK_EQUAL(allocations, 0u);
-  BOOST_CHECK_EQUAL(blocks, 0);
-  BOOST_CHECK_EQUAL(after.threads_made, before.threads_made);
-  BOOST_CHECK_EQUAL(after.threads, before.threads);
-  BOOST_CHECK_EQUAL(after.descriptors, before.descriptors);
-  // A sanitizer's own records grow.
-  if (!kSanitized) BOOST_CHECK_LE(std::abs(after.resident - before.resident), 1 << 20);
-}
 
 // ---- One turn through every transition ------------------------------------------------------------------------------
 
@@ -191,9 +142,6 @@ void serve_jobs(nocter_blocking* service, nocter_signal* signal, uint64_t jobs) 
     if (count == 0) STATUS(nocter_signal_wait(signal, seen, &kForever, &version), NOCTER_OK);
   }
 }
-
-// Out of the child process in which system calls are counted.
-void leave(int why) { syscall(SYS_exit_group, why); }
 
 // ThreadSanitizer starts a thread of its own beside the first one.
 struct FirstThread {
