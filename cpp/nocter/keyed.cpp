@@ -106,12 +106,7 @@ void Service::empty_out() {
   }
 }
 
-base::Atomic<uint64_t>& Service::stripe() const {
-  constexpr uint64_t kSpread = 0x9e3779b97f4a7c15U;
-  static_assert(kStripes == 4);
-  const uint64_t thread = reinterpret_cast<uintptr_t>(&base::self()) >> 6;
-  return stripes_[thread * kSpread >> 62].word;
-}
+base::Atomic<uint64_t>& Service::stripe() const { return stripes_[base::thread_number() % kStripes].word; }
 
 Service::Looking::Looking(Service& service) : stripe_(service.stripe()) { stripe_.fetch_add(1); }
 
@@ -138,15 +133,18 @@ Status Service::notify(const char* data, size_t size) {
   return status == Status::pending ? notify_seeing_both(key, KeyEvent::notify, kNever) : status;
 }
 
-// The compare-and-swap is made also where it changes nothing: by it the pass that will come sees what was done before the notification.
+// The pass that will come sees what was done before the notification by the compare-and-swap, which is therefore made also where it
+// changes nothing. For a key that many notify at once that is one cache line for all of them. So the first who coalesces notes it in the
+// word, and whoever finds that writes to its own stripe alone, before it looks: a claim that finds the note looks at all stripes.
 bool Service::notify_found(KeyTable::Found& found, Status& status, Looking& looking) {
   const uint64_t version = found.word.version();
   do {
     const KeyState from = found.word.state();
     if (from == KeyState::absent || from == KeyState::delayed) return false;
     const Step step = keyed::step(from, KeyEvent::notify);
-    if (planted("mark_without_swap") && from == step.next) return status = step.status, true;
-    if (found.record->change(found.word, found.word.with(step.next))) {
+    const bool coalesces = step.status == Status::coalesced && from == step.next;
+    const bool noted = coalesces && found.word.noted() && found.record->now().bits() == found.word.bits();
+    if (noted || found.record->change(found.word, found.word.with(step.next).with_noted(coalesces))) {
       status = step.status;
       if (status == Status::coalesced) looking.coalesced();
       return true;

@@ -14,6 +14,10 @@ using base::Wait;
 using base::WaitingWorker;
 using base::Woken;
 
+// A drought in nanoseconds that is short; and how many yields gathering may last, a few microseconds in all.
+static constexpr int64_t kShortDrought = 5'000;
+static constexpr uint32_t kLongestGathering = 16;
+
 // ---- Moves --------------------------------------------------------------------------------------------------------------
 
 // A queue that discards takes the further pass away that a notification asked for too late for closing to see it.
@@ -31,10 +35,13 @@ Service::Moved Service::move(Record& record, KeyEvent event, uint32_t failures) 
     // Before the change: whoever finds the key gone may take the record at once.
     record.failures = goes ? 0 : failures;
     if (goes) back_.timers.remove(record);
-    const Word next = word.with(step.next);
+    const Word next = word.with(step.next).with_noted(word.noted() && event != KeyEvent::start);
     const Word before = word;
     if (!record.change(word, goes ? next.with_listed(true) : next)) continue;
     back_.moves[static_cast<size_t>(from)][static_cast<size_t>(event)]++;
+    if (event == KeyEvent::start && before.noted() && !planted("notes_are_not_read")) {
+      for (const Stripe& stripe : stripes_) stripe.word.load();
+    }
     if (discarded) back_.moves[static_cast<size_t>(before.state())][static_cast<size_t>(KeyEvent::discard)]++;
     return {from, step, before.listed()};
   }
@@ -58,6 +65,18 @@ void Service::put_behind(Record& record) {
     return;
   }
   back_.due[back_.due_end++ & back_.due_mask] = table_.place_of(record);
+}
+
+// Where keys keep coming while those who claim run dry, each pass costs the notifiers more than it is worth: every line it touches moves
+// from core to core. So a claimer that ran dry for a short time only, again and again, yields its core a little longer each time
+// before it takes what has come; and a key that was notified in its own pass, with no other one waiting, is not claimed again at once.
+void Service::let_gather(Locked& lock) {
+  const uint32_t yields = back_.short_droughts + 1;
+  back_.again = false;
+  lock.unlock();
+  for (uint32_t i = 0; i < yields; i++) base::yield_core();
+  lock.lock();
+  take_submitted();
 }
 
 // ---- Claims -------------------------------------------------------------------------------------------------------------
@@ -103,8 +122,9 @@ Status Service::claim(const Wait* wait, const Interrupt* stop, Pass*& out) {
   base::After after;
   Locked lock(back_.mutex);
   Woken why = Woken::changed;
-  for (;;) {
+  for (bool dry = false;;) {
     take_submitted();
+    if ((back_.again || dry) && shared_.patience.yields != 0 && !closed()) let_gather(lock);
     if (stop != nullptr && stop->raised()) {
       // It may have been this thread that was woken for a key it does not take any more.
       if (claimable()) claimers_.call(after);
@@ -114,7 +134,7 @@ Status Service::claim(const Wait* wait, const Interrupt* stop, Pass*& out) {
     if (has_time()) {
       const int64_t now = base::now_ns();
       fire_timers(now);
-      if (slice_wanted() && back_.resync.due <= now) {
+      if (why == Woken::changed && slice_wanted() && back_.resync.due <= now) {
         run_slice(lock, after, staying, now);
         take_submitted();
       }
@@ -144,6 +164,7 @@ Status Service::claim(const Wait* wait, const Interrupt* stop, Pass*& out) {
     }
     staying.hold();
     why = wait_for_work(lock, *wait);
+    dry = why == Woken::changed && back_.short_droughts != 0;
   }
   hand_time_on(after);
   finish(lock, after, staying);
@@ -172,11 +193,12 @@ void Service::end_pass(Pass& pass, KeyEvent event, int64_t delay_ns, Pass** next
   Locked lock(back_.mutex);
   finish_pass(pass, event, now, delay_ns, after);
   // With a time to keep and nobody who does, the next key is claimed by way of a look at the clock.
-  if (next != nullptr && !stop->raised() && (back_.keeper != 0 || !has_time())) {
+  const bool comes_back = next != nullptr && !stop->raised();
+  if (comes_back && !back_.again && (back_.keeper != 0 || !has_time())) {
     take_submitted();
     *next = start_pass(after);
   }
-  if ((next == nullptr || *next == nullptr) && (claimable() || !submitted_.empty())) claimers_.call(after);
+  if (!(comes_back && (*next != nullptr || back_.again)) && (claimable() || !submitted_.empty())) claimers_.call(after);
   finish(lock, after, staying);
 }
 
@@ -200,6 +222,7 @@ void Service::finish_pass(Pass& pass, KeyEvent event, int64_t now, int64_t delay
     case KeyState::waiting:
       back_.timers.remove(record);  // of a key that was to be due later, and then notified
       put_behind(record);
+      back_.again = back_.due_end - back_.due_first == 1;
       break;
     default:  // delayed
       if (event == KeyEvent::retry) {
@@ -261,6 +284,7 @@ Woken Service::wait_for_work(Locked& lock, const Wait& wait) {
   Wait shorter = wait;
   bool time_has_come = false;
   const uint64_t ticket = ++back_.last_ticket;
+  const int64_t dry_since = base::now_ns();
   Woken why = claimers_.wait(
       lock, shorter, shared_.patience, [this] { return !submitted_.empty(); },
       [&] {
@@ -275,6 +299,11 @@ Woken Service::wait_for_work(Locked& lock, const Wait& wait) {
         return false;
       });
   if (back_.keeper == ticket) back_.keeper = 0;
+  if (base::now_ns() - dry_since >= kShortDrought) {
+    back_.short_droughts = 0;
+  } else if (back_.short_droughts < kLongestGathering) {
+    back_.short_droughts++;
+  }
   // The time that came need not be the caller's; and where time and again something is due, the caller's wait still ends.
   if (why == Woken::timed_out || time_has_come) {
     const bool over = wait.deadline_ns != base::kForever && base::now_ns() >= wait.deadline_ns;

@@ -36,6 +36,10 @@ class Word {
   // On its way to those who look for a record to give to a new key.
   constexpr bool listed() const { return (bits_ & kListed) != 0; }
 
+  // Somebody coalesced since the last pass began, and so may others without writing anything here: see Service::notify_found.
+  constexpr bool noted() const { return (bits_ & kNoted) != 0; }
+  constexpr Word with_noted(bool noted) const { return Word((bits_ & ~kNoted) | (noted ? kNoted : 0)); }
+
   // A key that goes takes its turn with it: a word with an absent key differs from the one before that key came.
   constexpr Word with(KeyState next) const {
     const bool goes = next == KeyState::absent && state() != KeyState::absent;
@@ -45,8 +49,8 @@ class Word {
   constexpr Word of_next_key() const { return Word((version() + 1) << kVersionShift); }
 
  private:
-  static constexpr uint64_t kStateMask = 7, kListed = 8, kTurn = 16;
-  static constexpr unsigned kVersionShift = 5;
+  static constexpr uint64_t kStateMask = 7, kListed = 8, kTurn = 16, kNoted = 32;
+  static constexpr unsigned kVersionShift = 6;
   static_assert(kKeyStates <= kStateMask + 1 && static_cast<int>(KeyState::absent) == 0);
   uint64_t bits_;
 };
@@ -63,7 +67,7 @@ struct alignas(64) Record {
   uint32_t timer_place = 0;  // in the timers, from 1; back
   base::Atomic<uint64_t> key[kInlineWords];
 
-  Word now() const { return Word(word.observe()); }
+  Word now() const { return Word(word.load()); }
   // False when the word is no longer `expected`, which then is what it is.
   bool change(Word& expected, Word desired) {
     uint64_t bits = expected.bits();

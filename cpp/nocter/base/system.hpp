@@ -90,8 +90,17 @@ struct ThreadState {
   const void* serving;  // the service whose job this thread of ours runs
   const void* lent;     // the completion lent to that job's function
   bool lent_consumed;   // that function ended the job itself
+  uint32_t number;      // see thread_number(); 0: not asked for yet
 };
 inline thread_local ThreadState thread_state __attribute__((tls_model("initial-exec"))) = {};
 inline ThreadState& self() { return thread_state; }
+
+// Different for threads that began one after the other, for spreading what many of them write to.
+inline Atomic<uint32_t> threads_numbered;
+inline uint32_t thread_number() {
+  ThreadState& thread = self();
+  if (thread.number == 0) thread.number = threads_numbered.fetch_add(1) + 1;
+  return thread.number;
+}
 
 }  // namespace nocter::base
