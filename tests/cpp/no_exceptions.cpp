@@ -8,6 +8,8 @@
 #include <cstdlib>
 #include <memory>
 #include <nocter.hpp>
+#include <string_view>
+#include <thread>
 
 #ifdef __cpp_exceptions
 #error "this test is to be compiled with -fno-exceptions"
@@ -50,6 +52,33 @@ void jobs_go_through() {
   check(again.status() == status::e_unknown && !again.message().empty(), "an error has a message");
 }
 
+void resources_are_retired() {
+  auto created = nocter::retirement<int>::create({1, 1});
+  check(created.ok(), "a retirement service is made");
+  auto threads = created->serve();
+  check(threads.ok(), "threads that clean are made");
+  auto permit = created->reserve();
+  check(permit.ok() && created->reserve().status() == status::saturated, "one place is one permit");
+  auto id = permit->attach(std::make_unique<int>(7)).retire();
+  check(id.ok() && created->take(*id, 10s).value() == 0, "the resource is ended");
+}
+
+void keys_have_passes() {
+  auto created = nocter::keyed::create({4, 1});
+  check(created.ok(), "a queue is made");
+  auto threads = created->serve([](std::string_view key, nocter::lent_pass& pass) {
+    if (key == "again" && pass.failures() == 0) (void)pass.retry_after(1ms);
+    return key != "fails";
+  });
+  check(threads.ok() && created->notify_many({"again", "fails"}).ok(), "keys are accepted");
+  while (created->count().value().retained != 0) std::this_thread::sleep_for(1ms);
+  created->close(nocter::close_mode::drain);
+  check(created->drained(10s).ok(), "the queue is drained");
+  const auto counts = created->count().value();
+  check(counts.completed == 1 && counts.failed == 2, "passes end as the function says");
+  check(created->notify("late").status() == status::closed, "a closed queue says so");
+}
+
 void refusals_are_results() {
   auto refused = nocter::blocking<int, int>::create({1, 2, nocter::notifier([] {}), {}});
   check(!refused && refused.status() == status::e_argument, "workers may not outnumber the jobs");
@@ -71,8 +100,10 @@ void value_of_nothing_aborts() {
 
 int main() {
   jobs_go_through();
+  resources_are_retired();
+  keys_have_passes();
   refusals_are_results();
   value_of_nothing_aborts();
   std::printf("%d checks, %d failures\n", checks, failures);
-  return failures == 0 && checks == 11 ? EXIT_SUCCESS : EXIT_FAILURE;
+  return failures == 0 && checks == 20 ? EXIT_SUCCESS : EXIT_FAILURE;
 }
