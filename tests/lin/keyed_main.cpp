@@ -136,6 +136,13 @@ class Actor {
     add(start, std::move(e));
   }
 
+  void count(Did did = Did::count) {
+    Event e{did};
+    const int64_t start = stamp();
+    e.status = nocter_keyed_count(shared_.queue, &e.counts);
+    add(start, std::move(e));
+  }
+
  private:
   void add(int64_t start, Event&& e) { done_.push_back({start, stamp(), std::move(e)}); }
 
@@ -177,13 +184,6 @@ class Actor {
     add(start, std::move(e));
   }
 
-  void count() {
-    Event e{Did::count};
-    const int64_t start = stamp();
-    e.status = nocter_keyed_count(shared_.queue, &e.counts);
-    add(start, std::move(e));
-  }
-
   Shared& shared_;
   Dice dice_;
   const bool may_close_;
@@ -202,14 +202,16 @@ History<Event> record(Crew& crew, uint64_t seed) {
   options.waiters = options.work = {[](void*) { sched_yield(); }, drop, shared.get()};
   require(nocter_keyed_create(&options, &shared->queue) == NOCTER_OK, "keyed_create");
   History<Event> history(kThreads);
-  crew.run([&](size_t thread) { Actor(*shared, seed, thread, seed % 2 == 0, history[thread]).act(); });
+  crew.run([&](size_t thread) { Actor(*shared, seed, thread, seed % 3 != 0, history[thread]).act(); });
   // When all have come back: what drains is drained by whoever claims the rest.
   Actor last(*shared, seed, kThreads, true, history[0]);
+  last.count(Did::quiet_count);
   last.close(seed % 3 == 0);
   for (nocter_status status = NOCTER_OK; status == NOCTER_OK;) {
     status = last.claim();
     if (status == NOCTER_OK) last.end_one();
   }
+  last.count(Did::quiet_count);
   require(last.drained() == NOCTER_OK, "a closed queue of which every key was claimed is drained");
   nocter_keyed_destroy(shared->queue);
   require(shared->notifiers_dropped.load() == 2, "the queue outlives its handle and all its guards");
@@ -225,7 +227,7 @@ void print(const History<Event>& history, const Verdict& verdict) {
                   i < verdict.furthest[t] ? ' ' : '*', t, operation.start, operation.end, name_of(e.did),
                   nocter_status_name(e.status), e.waited ? " after a wait" : "", e.key, e.failures,
                   static_cast<int>(e.how), e.raised ? ", interrupted" : "", e.discard ? ", discards" : "");
-      if (e.did == Did::count) {
+      if (e.did == Did::count || e.did == Did::quiet_count) {
         const nocter_keyed_counts& c = e.counts;
         std::printf(
             "; %u waiting %u delayed %u active %u dirty; new %lu coalesced %lu marked %lu full %lu closed %lu started "

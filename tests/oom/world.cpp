@@ -4,6 +4,7 @@
 #include <iterator>
 #include <utility>
 
+#include "support/keyed.hpp"
 #include "support/retirement.hpp"
 #include "support/service.hpp"
 #include "support/thread.hpp"
@@ -26,6 +27,11 @@ Counts still(Counts counts) {
   return counts;
 }
 
+nocter_keyed_counts still(nocter_keyed_counts counts) {
+  counts.oldest_waiting_ns = counts.longest_active_ns = 0;
+  return counts;
+}
+
 template <class Handle, class Create>
 void make_many(std::vector<Handle*>& handles, Create create) {
   static size_t many = 200;
@@ -41,11 +47,12 @@ void make_service(World& world, const Shape& shape) {
 }  // namespace
 
 void World::get_ready() {
-  lent_bytes_.reserve(sizeof(nocter_blocking_options) + sizeof(nocter_retirement_counts));
+  lent_bytes_.reserve(sizeof(nocter_blocking_options) + sizeof(nocter_keyed_counts));
   filled_ = lent_ = {};
   std::memset(static_cast<void*>(&out), 0, sizeof out);
   if (service != nullptr) before_ = counts_of(service);
   if (retirement != nullptr) retirement_before_ = retiring::counts_of(retirement);
+  if (queue != nullptr) keyed_before_ = counts_of(queue);
   threads_before_ = thread_count();
   descriptors_before_ = descriptor_count();
   drops_before_ = waiters.drops.load() + work.drops.load();
@@ -64,6 +71,10 @@ void World::check_nothing_changed() const {
   }
   if (retirement != nullptr) {
     const nocter_retirement_counts now = still(retiring::counts_of(retirement)), before = still(retirement_before_);
+    HOLDS(std::memcmp(&now, &before, sizeof now) == 0);
+  }
+  if (queue != nullptr) {
+    const nocter_keyed_counts now = still(counts_of(queue)), before = still(keyed_before_);
     HOLDS(std::memcmp(&now, &before, sizeof now) == 0);
   }
   HOLDS(drops_before_ == waiters.drops.load() + work.drops.load());
@@ -86,6 +97,8 @@ void World::adopt() {
   take_over(retirement, out.retirement);
   take_over(permit, out.permit);
   take_over(cleanup, out.cleanup);
+  take_over(queue, out.queue);
+  take_over(pass, out.pass);
   discard(out.value);
 }
 
@@ -111,7 +124,16 @@ void World::end() {
     nocter_retirement_detach_all(retirement);
   }
   nocter_retirement_destroy(retirement);
+  nocter_pass_drop(pass);
+  if (queue != nullptr) {
+    nocter_keyed_close(queue, NOCTER_CLOSE_DISCARD);
+    const nocter_wait wait = long_wait();
+    STATUS(nocter_keyed_drained(queue, &wait), NOCTER_OK);
+    HOLDS(counts_of(queue).retained == 0);
+  }
+  nocter_keyed_destroy(queue);
   nocter_workers_destroy(workers);
+  HOLDS(sources_given.load() == sources_dropped.load());
   HOLDS(started.load() == stopped.load());
   nocter_blocking_destroy(service);
   nocter_blocking_destroy(other);
@@ -121,6 +143,7 @@ void World::end() {
   for (nocter_workers* one : many_workers) nocter_workers_destroy(one);
   for (nocter_blocking* one : many_services) nocter_blocking_destroy(one);
   for (nocter_retirement* one : many_retirements) nocter_retirement_destroy(one);
+  for (nocter_keyed* one : many_queues) nocter_keyed_destroy(one);
   for (nocter_signal* one : many_signals) nocter_signal_destroy(one);
   for (nocter_interrupt* one : many_interrupts) nocter_interrupt_destroy(one);
   for (nocter_eventfd* one : many_eventfds) nocter_eventfd_destroy(one);
@@ -186,7 +209,7 @@ void a_service_shut_down(World& world) {
 
 void a_foreign_identity(World& world) {
   an_empty_service(world);
-  const nocter_blocking_options options = options_of({});
+  const nocter_blocking_options options = options_of(Shape{});
   STATUS(nocter_blocking_create(&options, &world.other), NOCTER_OK);
   world.id = accept(world.other, 3);
   world.epoch = epoch_of(world.other);
@@ -217,7 +240,7 @@ void many_eventfds(World& world) { make_many(world.many_eventfds, nocter_eventfd
 
 void many_services(World& world) {
   make_many(world.many_services, [](nocter_blocking** out) {
-    const nocter_blocking_options options = options_of({1, 1, {}, {}});
+    const nocter_blocking_options options = options_of(Shape{1, 1, {}, {}});
     return nocter_blocking_create(&options, out);
   });
 }

@@ -31,6 +31,8 @@ struct World {
   nocter_permit* permit = nullptr;
   nocter_resource* resource = nullptr;
   nocter_cleanup* cleanup = nullptr;
+  nocter_keyed* queue = nullptr;
+  nocter_pass* pass = nullptr;
   nocter_notifier notifier = {};
 
   // What the caller holds.
@@ -44,6 +46,7 @@ struct World {
   // have ended in is kept, so there is one more of them each time.
   std::vector<nocter_blocking*> many_services;
   std::vector<nocter_retirement*> many_retirements;
+  std::vector<nocter_keyed*> many_queues;
   std::vector<nocter_signal*> many_signals;
   std::vector<nocter_interrupt*> many_interrupts;
   std::vector<nocter_eventfd*> many_eventfds;
@@ -56,6 +59,9 @@ struct World {
   nocter_blocking_counts counts = {};
   nocter_retirement_options retirement_options = {};
   nocter_retirement_counts retirement_counts = {};
+  nocter_keyed_options keyed_options = {};
+  nocter_keyed_counts keyed_counts = {};
+  std::atomic<uint32_t> sources_given{0}, sources_dropped{0};
   std::atomic<uint32_t> started{0}, stopped{0};
 
   // Out-parameters, poisoned before the call.
@@ -70,6 +76,10 @@ struct World {
     nocter_retirement* retirement;
     nocter_permit* permit;
     nocter_cleanup* cleanup;
+    nocter_keyed* queue;
+    nocter_pass* pass;
+    nocter_status each[4];
+    int64_t due;
     nocter_retirement_id retirement_id;
     int32_t code;
     nocter_job_id id, ids[4];
@@ -117,6 +127,7 @@ struct World {
   std::vector<unsigned char> lent_bytes_;
   nocter_blocking_counts before_ = {};
   nocter_retirement_counts retirement_before_ = {};
+  nocter_keyed_counts keyed_before_ = {};
   size_t threads_before_ = 0, descriptors_before_ = 0;
   uint64_t drops_before_ = 0;
 };
@@ -138,6 +149,7 @@ Scenarios base_scenarios();
 Scenarios blocking_scenarios();
 Scenarios ownership_scenarios();
 Scenarios retirement_scenarios();
+Scenarios keyed_scenarios();
 Scenarios worker_scenarios();
 
 // For calls that return no status.

@@ -194,6 +194,13 @@ class Queue {
            c.discarded_dirty == totals_.discarded_dirty;
   }
 
+  // What notifications change without a lock, as it is here.
+  void fill_in_marks(nocter_keyed_counts& c) const {
+    c.coalesced = totals_.coalesced;
+    c.marked_dirty = totals_.marked_dirty;
+    c.dirty = number_of(Dirty::now) + number_of(Dirty::later);
+  }
+
   // What tells this state apart from others.
   void key(std::string& to) const {
     to += static_cast<char>(open_ + 2 * discards_);
