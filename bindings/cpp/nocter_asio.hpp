@@ -18,5 +18,7 @@
 
 #include "nocter.hpp"
 #include "nocter_asio_blocking.hpp"
+#include "nocter_asio_keyed.hpp"
+#include "nocter_asio_retirement.hpp"
 
 #endif

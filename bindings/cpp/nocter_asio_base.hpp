@@ -4,6 +4,9 @@
 #ifndef NOCTER_ASIO_BASE_HPP
 #define NOCTER_ASIO_BASE_HPP
 
+#include <fcntl.h>
+#include <unistd.h>
+
 #include <atomic>
 #include <boost/asio/any_io_executor.hpp>
 #include <boost/asio/associated_allocator.hpp>
@@ -29,6 +32,7 @@
 #include <string>
 #include <thread>
 #include <tuple>
+#include <type_traits>
 #include <unordered_map>
 #include <utility>
 
@@ -147,6 +151,16 @@ class asio_ended {
   asio_operation* last_ = nullptr;
 };
 
+// What a handler is given beside an error.
+template <class Result>
+Result asio_nothing() {
+  if constexpr (std::is_default_constructible_v<Result>) {
+    return Result();
+  } else {
+    return Result(nullptr);
+  }
+}
+
 // What a handler needs until it is called: an operation derives from it. The call comes by way of the executor of the
 // port, as that of every operation of Asio's that has ended, and never inside what ended it.
 template <class Handler, class... Results>
@@ -170,7 +184,7 @@ class asio_handler_of {
   }
 
   error_code error_;
-  std::tuple<Results...> results_;
+  std::tuple<Results...> results_{asio_nothing<Results>()...};
 
  private:
   const boost::asio::any_io_executor port_executor_;
@@ -363,11 +377,19 @@ class asio_ports final : public boost::asio::execution_context::service {
 class asio_port : public std::enable_shared_from_this<asio_port> {
  public:
   asio_port(boost::asio::any_io_executor executor, std::shared_ptr<asio_switchboard> board)
-      : executor_(std::move(executor)), board_(std::move(board)), descriptor_(std::in_place, executor_, board_->fd()) {}
+      : executor_(std::move(executor)), board_(std::move(board)), descriptor_(std::in_place, executor_) {}
 
-  static std::shared_ptr<asio_port> make(const boost::asio::any_io_executor& executor,
-                                         std::shared_ptr<asio_switchboard> board) {
+  static result<std::shared_ptr<asio_port>> make(const boost::asio::any_io_executor& executor,
+                                                 std::shared_ptr<asio_switchboard> board) {
     auto port = std::make_shared<asio_port>(executor, std::move(board));
+    // Its own copy: a context watches a descriptor once only, and may have several of these.
+    const int copy = fcntl(port->board_->fd(), F_DUPFD_CLOEXEC, 0);
+    error_code error;
+    if (copy >= 0) port->descriptor_->assign(copy, error);
+    if (copy < 0 || error) {
+      if (copy >= 0) ::close(copy);
+      return result<std::shared_ptr<asio_port>>(answer(NOCTER_E_MEMORY, "the descriptor cannot be watched"));
+    }
     auto& context = boost::asio::query(executor, boost::asio::execution::context);
     port->ports_ = &boost::asio::use_service<asio_ports>(context);
     port->ports_->add(port);
@@ -379,7 +401,7 @@ class asio_port : public std::enable_shared_from_this<asio_port> {
     ports_->remove(this);
     board_->change([this](asio_ended& ended) {
       board_->give_up_all(*this, ended);
-      let_go_of_descriptor();
+      descriptor_.reset();
     });
     until_handed_over();
   }
@@ -390,7 +412,7 @@ class asio_port : public std::enable_shared_from_this<asio_port> {
       asio_ended nobody_is_told;
       board_->change([&](asio_ended&) {
         board_->give_up_all(*this, nobody_is_told);
-        let_go_of_descriptor();
+        descriptor_.reset();
       });
     }
     until_handed_over();
@@ -436,11 +458,6 @@ class asio_port : public std::enable_shared_from_this<asio_port> {
     descriptor_->async_wait(boost::asio::posix::stream_descriptor::wait_read,
                             [port = shared_from_this()](const error_code&) { port->woken(); });
   }
-  void let_go_of_descriptor() {
-    if (descriptor_) descriptor_->release();  // it is nocter's
-    descriptor_.reset();
-  }
-
   void woken() {
     board_->change([this](asio_ended&) { watching_ = false; });
     board_->look();
@@ -495,25 +512,6 @@ inline std::unique_ptr<asio_operation> asio_switchboard::let_go(operations::iter
   operation->on_its_way_ = true;
   return operation;
 }
-
-// The one that a user holds: going out of scope ends what waits.
-class asio_port_handle {
- public:
-  explicit asio_port_handle(std::shared_ptr<asio_port> port) noexcept : port_(std::move(port)) {}
-  asio_port_handle(asio_port_handle&&) = default;
-  asio_port_handle& operator=(asio_port_handle&& other) noexcept {
-    std::swap(port_, other.port_);
-    return *this;
-  }
-  ~asio_port_handle() {
-    if (port_) port_->close();
-  }
-  asio_port* operator->() const noexcept { return port_.get(); }
-  const std::shared_ptr<asio_port>& shared() const noexcept { return port_; }
-
- private:
-  std::shared_ptr<asio_port> port_;
-};
 
 }  // namespace nocter::detail
 

@@ -9,7 +9,7 @@
 #include <type_traits>
 #include <utility>
 
-#include "nocter_asio_base.hpp"
+#include "nocter_asio_service.hpp"
 #include "nocter_blocking.hpp"
 
 namespace nocter {
@@ -174,50 +174,6 @@ class asio_run final : public asio_operation, asio_handler_of<Handler, std::uniq
   nocter_job_id id_{};
 };
 
-// wait_epoch: ends with the first change that makes the epoch later.
-template <class In, class Out, class Handler>
-class asio_wait_epoch final : public asio_operation, asio_handler_of<Handler, epoch> {
- public:
-  asio_wait_epoch(Handler&& handler, const boost::asio::any_io_executor& executor, asio_blocking_board<In, Out>& board,
-                  epoch later_than)
-      : asio_wait_epoch::asio_handler_of(std::move(handler), executor), board_(board), later_than_(later_than) {}
-  bool settle() override {
-    nocter_epoch now{};
-    const nocter_status code = nocter_blocking_wait_epoch(board_.service.native(), later_than_.native(), nullptr, &now);
-    if (code == NOCTER_PENDING) return false;
-    if (code == NOCTER_OK) std::get<0>(this->results_) = epoch(now);
-    if (code != NOCTER_OK) this->error_ = error_of(code);
-    return true;
-  }
-  void give_up() override { this->error_ = boost::asio::error::operation_aborted; }
-  awaits waits_for() const override { return awaits::change; }
-  void deliver() override { this->hand_over(); }
-
- private:
-  asio_blocking_board<In, Out>& board_;
-  const epoch later_than_;
-};
-
-// drained: ends with the last job of a service that was shut down.
-template <class In, class Out, class Handler>
-class asio_drained final : public asio_operation, asio_handler_of<Handler> {
- public:
-  asio_drained(Handler&& handler, const boost::asio::any_io_executor& executor, asio_blocking_board<In, Out>& board)
-      : asio_drained::asio_handler_of(std::move(handler), executor), board_(board) {}
-  bool settle() override {
-    const nocter_status code = nocter_blocking_drained(board_.service.native(), nullptr);
-    if (code == NOCTER_PENDING) return false;
-    if (code != NOCTER_OK) this->error_ = error_of(code);
-    return true;
-  }
-  void give_up() override { this->error_ = boost::asio::error::operation_aborted; }
-  awaits waits_for() const override { return awaits::change; }
-  void deliver() override { this->hand_over(); }
-
- private:
-  asio_blocking_board<In, Out>& board_;
-};
-
 }  // namespace detail
 
 /// A bounded service of jobs whose results are awaited on an Asio execution context, with any completion token.
@@ -236,21 +192,9 @@ class async_blocking {
  public:
   /// Makes a service, and watches it on this executor's context. Its `waiters` must be empty: they are what is watched.
   static result<async_blocking> create(const boost::asio::any_io_executor& executor, blocking_options options = {}) {
-    if (options.waiters.native().wake != nullptr)
-      return result<async_blocking>(
-          detail::answer(NOCTER_E_ARGUMENT, "waiters must be empty: they are what is watched"));
-    if (options.work.exhausted()) return detail::no_memory<async_blocking>();
-    auto watched = eventfd::create();
-    if (!watched) return std::move(watched).template rejected<async_blocking>();
-    std::shared_ptr<detail::asio_deferred> work;
-    if (options.work.native().wake != nullptr) {
-      work = std::make_shared<detail::asio_deferred>(std::move(options.work));
-      options.work = notifier([work] { work->wake(); });
-    }
-    options.waiters = watched->notifier();
-    auto service = blocking<In, Out>::create(std::move(options));
-    if (!service) return std::move(service).template rejected<async_blocking>();
-    return async_blocking(executor, std::make_shared<board>(std::move(*watched), std::move(work), std::move(*service)));
+    auto made = detail::asio_board_of<board, blocking<In, Out>>(std::move(options));
+    if (!made) return std::move(made).template rejected<async_blocking>();
+    return made_of(executor, std::move(*made));
   }
   /// The same on a context, for example an io_context.
   template <class Context, class = std::enable_if_t<std::is_convertible_v<Context&, boost::asio::execution_context&>>>
@@ -258,7 +202,7 @@ class async_blocking {
     return create(boost::asio::any_io_executor(context.get_executor()), std::move(options));
   }
   /// The same service on the context of another executor. Each of the contexts is enough to keep all of them going.
-  async_blocking on(const boost::asio::any_io_executor& executor) const { return async_blocking(executor, board_); }
+  result<async_blocking> on(const boost::asio::any_io_executor& executor) const { return made_of(executor, board_); }
 
   /// The service itself: for serve(), claim(), cancel(), shutdown(), count(). It lives as long as the last async_blocking of it.
   blocking<In, Out>& service() const noexcept { return board_->service; }
@@ -285,19 +229,40 @@ class async_blocking {
   /// Waits until the capacity epoch is later than this one; the epoch then: `void(error_code, epoch)`.
   template <class Token>
   auto async_wait_epoch(epoch later_than, Token&& token) {
-    return initiate<detail::asio_wait_epoch, void(detail::error_code, epoch), Token>(token, later_than);
+    const auto ask = [on = board_.get(), later_than](detail::error_code& error, epoch& now) {
+      nocter_epoch seen{};
+      const nocter_status code = nocter_blocking_wait_epoch(on->service.native(), later_than.native(), nullptr, &seen);
+      if (code == NOCTER_PENDING) return false;
+      now = epoch(seen);
+      if (code != NOCTER_OK) error = detail::error_of(code);
+      return true;
+    };
+    using asking = detail::asio_asking<void(detail::error_code, epoch)>;
+    return asking::template initiate<Token>(port_.shared(), detail::awaits::change, ask, token);
   }
   /// After `service().shutdown()`: waits until nothing runs any more: `void(error_code)`.
   template <class Token>
   auto async_drained(Token&& token) {
-    return initiate<detail::asio_drained, void(detail::error_code), Token>(token);
+    const auto ask = [on = board_.get()](detail::error_code& error) {
+      const nocter_status code = nocter_blocking_drained(on->service.native(), nullptr);
+      if (code == NOCTER_PENDING) return false;
+      if (code != NOCTER_OK) error = detail::error_of(code);
+      return true;
+    };
+    using asking = detail::asio_asking<void(detail::error_code)>;
+    return asking::template initiate<Token>(port_.shared(), detail::awaits::change, ask, token);
   }
 
  private:
   using board = detail::asio_blocking_board<In, Out>;
 
-  async_blocking(const boost::asio::any_io_executor& executor, std::shared_ptr<board> of)
-      : board_(std::move(of)), port_(detail::asio_port::make(executor, board_)) {}
+  async_blocking(std::shared_ptr<board> of, std::shared_ptr<detail::asio_port> port) noexcept
+      : board_(std::move(of)), port_(std::move(port)) {}
+  static result<async_blocking> made_of(const boost::asio::any_io_executor& executor, std::shared_ptr<board> of) {
+    auto port = detail::asio_port::make(executor, of);
+    if (!port) return std::move(port).template rejected<async_blocking>();
+    return async_blocking(std::move(of), std::move(*port));
+  }
 
   // Token is a reference where the caller keeps the token.
   template <template <class, class, class> class Operation, class Signature, class Token, class... Arguments>

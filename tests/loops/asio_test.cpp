@@ -436,7 +436,7 @@ BOOST_AUTO_TEST_CASE(blk_09_an_object_that_is_destroyed_cancels_what_waits_on_it
 BOOST_AUTO_TEST_CASE(blk_14_several_contexts_of_one_service_each_on_its_thread, *label("BLK-14") * label("BND-05")) {
   asio::io_context first, second;
   auto here = Jobs::create(first, {4, 2}).value();
-  auto there = here.on(second.get_executor());
+  auto there = here.on(second.get_executor()).value();
   auto workers = serve(here);
   const int each = static_cast<int>(rounds(3'000, 300));
   const auto loop = [](Jobs& jobs, asio::io_context& mine, int& done) -> asio::awaitable<void> {
@@ -464,7 +464,7 @@ BOOST_AUTO_TEST_CASE(blk_14_a_context_that_has_stopped_holds_nobody_else_up, *la
   int told = 0;
   {
     asio::io_context second;
-    auto there = here.on(second.get_executor());
+    auto there = here.on(second.get_executor()).value();
     for (int number = 0; number < 2; number++) {
       there.async_run(counted(number), [&](error_code, auto) { told++; });
       here.async_run(counted(number), [&](error_code, auto) { told += 10; });
@@ -488,7 +488,7 @@ BOOST_AUTO_TEST_CASE(blk_14_gen_01_a_storm_on_pools_with_random_cancels,
     auto guard = asio::make_work_guard(context);
     Thread runner([&] { context.run(); });
     auto jobs = Jobs::create(pool, {8, 2}).value();
-    auto also = jobs.on(context.get_executor());
+    auto also = jobs.on(context.get_executor()).value();
     auto workers = serve(jobs);
     const auto coroutine = [&](Jobs& on, uint64_t stream, int rounds_to_run) -> asio::awaitable<void> {
       using namespace asio::experimental::awaitable_operators;
