@@ -244,6 +244,18 @@ def test_ret_03_r_7_what_no_thread_can_clean_is_ended_by_who_lets_go():
     assert ended == [0, 1, 2, 3]
 
 
+def test_ret_03_r_7_what_stopped_threads_have_left_is_ended_by_the_close():
+    ended = []
+    with nocter.Retirement(4, 1) as service, service.serve() as workers:
+        owner = service.reserve().attach("live", lambda: ended.append("live"))
+        workers.stop()
+        service.reserve().attach("queued", lambda: ended.append("queued")).close()
+        assert ended == []
+    assert ended == ["queued"] and workers.alive == 0
+    owner.close()
+    assert ended == ["queued", "live"]
+
+
 def test_ret_03_an_owner_that_is_forgotten_is_retired():
     service = nocter.Retirement()
     service.reserve().attach("forgotten")

@@ -72,6 +72,15 @@ class RetirementCounts:
     longest_running_ns: int
 
 
+def _end(end: Optional[End]) -> None:
+    """Ends a resource where nobody hears how it went, and nobody may be disturbed by that."""
+    try:
+        if end is not None and not _Store.exiting:
+            end()
+    except Exception:
+        logger.exception("a resource could not be ended")
+
+
 class _Store(service.Store):
     """The resources that wait for their cleanup."""
 
@@ -85,12 +94,7 @@ class _Store(service.Store):
         """Ends what nobody else can end, on the thread that comes upon it."""
         while self.values and not _Store.exiting:
             with contextlib.suppress(KeyError):  # another thread was faster
-                _, end = self.values.popitem()[1]
-                try:
-                    if end is not None:
-                        end()
-                except Exception:
-                    logger.exception("a resource could not be ended")
+                _end(self.values.popitem()[1][1])
 
     def destroy(self, pointer: Any) -> None:
         self.gone = True
@@ -222,13 +226,12 @@ class Cleanup(Handle):
         pointer, self._pointer = self._pointer, None
         if pointer is not None:
             held, self._held = self._held, None
-            if held is not None and held[1] is not None and not _Store.exiting:
-                try:
-                    held[1]()
-                except Exception:
-                    logger.exception("a resource could not be ended")
-            del held
-            lib.nocter_cleanup_drop(pointer)
+            try:
+                if held is not None:
+                    _end(held[1])
+            finally:
+                del held
+                lib.nocter_cleanup_drop(pointer)
 
     def __del__(self) -> None:
         self.close()

@@ -24,11 +24,11 @@ class Workers:
     """
 
     def __init__(self, serve_one: Callable[[Interrupt], bool], threads: int, name: str) -> None:
-        # What is called again and again by each thread, until it says that it was the last time.
-        self._serve_one = serve_one
         self._interrupt = Interrupt()
+        # Only the threads have `serve_one`, and with it the service, which goes when they have ended.
         self._threads = [
-            threading.Thread(target=self._run, name=f"{name}_{number}", daemon=True) for number in range(threads)
+            threading.Thread(target=self._run, args=(serve_one,), name=f"{name}_{number}", daemon=True)
+            for number in range(threads)
         ]
         _at_work.add(self)
         try:
@@ -38,8 +38,9 @@ class Workers:
             self._interrupt.raise_()
             raise
 
-    def _run(self) -> None:
-        while not self._interrupt.raised and self._serve_one(self._interrupt):
+    def _run(self, serve_one: Callable[[Interrupt], bool]) -> None:
+        """Calls it again and again, until it says that it was the last time."""
+        while not self._interrupt.raised and serve_one(self._interrupt):
             pass
 
     def stop(self, timeout: Optional[float] = None) -> None:
