@@ -67,6 +67,9 @@ Service* Service::create(const Options& options) {
   Block block(reinterpret_cast<void*>((reinterpret_cast<uintptr_t>(memory) + line) & ~line));
   Memory places = lay_out(block, options);
   places.block = memory;
+  // Long keys lie last, each in a place of its own that most never touch.
+  base::prefer_large_pages(
+      memory, static_cast<size_t>(reinterpret_cast<char*>(places.table.long_keys) - static_cast<char*>(memory)));
   const uint64_t number = base::next_service_number();
   Service* made = number == 0 ? nullptr : base::make_handle<Service, base::Kind::keyed>(options, places, number);
   if (made == nullptr) std::free(memory);
@@ -117,6 +120,7 @@ Status Service::notify(const char* data, size_t size) {
   const Key key = key_of(data, size);
   KeyTable::Found found{nullptr, Word()};
   Status status;
+  table_.prefetch(key.hash);  // only a hint: the memory may be gone
   {
     Looking looking(*this);
     if (!closed()) {
@@ -269,7 +273,7 @@ void Service::notify_batch(const Text* keys, size_t count, Status* each) {
   Key hashed[kBatch];
   for (size_t i = 0; i < count; i++) {
     hashed[i] = key_of(keys[i].data, keys[i].size);
-    if (!closed()) table_.prefetch(hashed[i].hash);
+    table_.prefetch(hashed[i].hash);
   }
   const int64_t now = base::coarse_now_ns();
   for (size_t i = 0; i < count;) {

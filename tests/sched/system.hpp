@@ -9,6 +9,7 @@
 #include <atomic>
 #include <bit>
 #include <cerrno>
+#include <cstddef>
 #include <cstdint>
 #include <ctime>
 
@@ -133,6 +134,8 @@ inline void relax() {}
 inline void yield_core() { sched::yield(); }
 // One: then nobody spins, and what is left of the patience are yields.
 inline unsigned usable_cores() { return 1; }
+
+inline void prefer_large_pages(void*, size_t) {}
 
 // The same one always, so that a schedule can be played again.
 inline uint64_t random_seed() { return 1; }

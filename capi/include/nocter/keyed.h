@@ -317,7 +317,8 @@ NOCTER_API void nocter_keyed_close(nocter_keyed *keyed, nocter_close_mode mode);
 NOCTER_API NOCTER_NODISCARD nocter_status nocter_keyed_drained(nocter_keyed *keyed, const nocter_wait *wait);
 
 /**
- * @brief A snapshot taken in one moment, and the totals since creation.
+ * @brief A snapshot taken in one moment, and the totals since creation. What notifications do without a lock while it is
+ *        taken, coalesced, dirty and marked_dirty, may be a moment younger than the rest.
  *
  * Notifications = accepted_new + coalesced + marked_dirty + rejected_full + rejected_closed; started = completed +
  * failed + active; accepted_new + requeued + retried = started + waiting + delayed + discarded_waiting; marked_dirty =

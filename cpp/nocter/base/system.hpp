@@ -11,6 +11,7 @@
 #include <atomic>
 #include <bit>
 #include <cerrno>
+#include <cstddef>
 #include <cstdint>
 #include <ctime>
 
@@ -76,6 +77,9 @@ inline void yield_core() { sched_yield(); }
 
 // How many cores this process may use; with one, spinning only keeps the awaited thread from running.
 unsigned usable_cores();
+
+// Memory that is used all over: fewer and larger pages, where the system has them. Not yet touched, or the system copies it.
+void prefer_large_pages(void* memory, size_t size);
 
 // From the kernel: nobody outside knows it.
 uint64_t random_seed();

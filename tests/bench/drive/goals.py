@@ -73,6 +73,11 @@ GOALS = [
            "nocter-rust-future"),
     shorter("retirement", "giving up an owner that nobody waits for, ns", "R drop", "drop_ns", "", 100),
     shorter("retirement", "allocations of giving up an owner", "R drop", "allocations_per_drop", "", 0),
+    *(
+        faster("keyed", f"{keys} keys, {producers} producers beside client-go",
+               f"B producers={producers};keys={keys};key=str", "notifications_per_s", "go-client-go-workqueue", bound)
+        for keys, producers, bound in ((100_000, 1, 4.0), (100_000, 4, 4.0), (100, 1, 1.0), (100, 4, 1.5), (1, 1, 0.7), (1, 4, 1.0))
+    ),
     shorter("signal", "publish that nobody waits for, ns", "C publish;pin=none", "publish_ns", "", 10),
     shorter("signal", "ping-pong median beside the yielding futex", "C pingpong;pin=none", "p50_ns", "limit-futex-yield", 2.0),
     shorter("signal", "ping-pong median beside the raw futex", "C pingpong;pin=none", "p50_ns", "raw-futex", 1 / 50),

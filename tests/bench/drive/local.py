@@ -116,7 +116,10 @@ def keyed(runner, chosen, repetitions, quick):
             for keys in (1, 100, 100_000):
                 for repetition in range(repetitions):
                     for path in programs:
-                        runner.run(repetition, [path, kind, str(producers), str(keys), str(notifications)])
+                        tail = [kind, str(producers), str(keys), str(notifications)]
+                        runner.run(repetition, [path, *tail])
+                        if path == program("b_nocter"):
+                            runner.run(repetition, [path, *tail, "5", "pull"])
 
 
 def retirement(runner, chosen, repetitions, quick):
