@@ -83,7 +83,8 @@ void prefer_large_pages(void* memory, size_t size) {
   constexpr uintptr_t kPage = 4096, kWorthwhile = uintptr_t{4} << 20;
   const uintptr_t first = (reinterpret_cast<uintptr_t>(memory) + kPage - 1) & ~(kPage - 1);
   const uintptr_t end = (reinterpret_cast<uintptr_t>(memory) + size) & ~(kPage - 1);
-  if (size >= kWorthwhile) madvise(reinterpret_cast<void*>(first), end - first, MADV_HUGEPAGE);  // a wish: errors are no matter
+  if (size >= kWorthwhile)
+    madvise(reinterpret_cast<void*>(first), end - first, MADV_HUGEPAGE);  // a wish: errors are no matter
 }
 
 uint64_t random_seed() {

@@ -1992,7 +1992,8 @@ extern "C" {
     #[doc = " @since 0.1"]
     pub fn nocter_keyed_drained(keyed: *mut nocter_keyed, wait: *const nocter_wait) -> nocter_status;
 }
-#[doc = " @brief A snapshot taken in one moment, and the totals since creation."]
+#[doc = " @brief A snapshot taken in one moment, and the totals since creation. What notifications do without a lock while it is"]
+#[doc = "        taken, coalesced, dirty and marked_dirty, may be a moment younger than the rest."]
 #[doc = ""]
 #[doc = " Notifications = accepted_new + coalesced + marked_dirty + rejected_full + rejected_closed; started = completed +"]
 #[doc = " failed + active; accepted_new + requeued + retried = started + waiting + delayed + discarded_waiting; marked_dirty ="]
