@@ -5,6 +5,7 @@
 #include <array>
 #include <string>
 
+#include "nocter/retirement.hpp"
 #include "support/fixture.hpp"
 #include "support/retirement.hpp"
 
@@ -346,6 +347,32 @@ BOOST_AUTO_TEST_CASE(gen_03_a_stale_identity_never_meets_a_later_resource_of_its
   clean_one(service);
   BOOST_CHECK_EQUAL(take(service, stale).status, NOCTER_E_UNKNOWN);
   BOOST_CHECK_EQUAL(take(service, later).status, NOCTER_OK);
+}
+
+BOOST_AUTO_TEST_CASE(gen_03_r_14_when_identities_run_out_what_is_reserved_goes_on, *label("GEN-03") * label("R-14")) {
+  // The core can be told to start near the end of its numbers; the C ABI starts at the beginning.
+  nocter::retirement::Options options;
+  options.first_sequence = UINT64_MAX - 1;
+  nocter::retirement::Service* const core = nocter::retirement::Service::create(options);
+  BOOST_REQUIRE(core != nullptr);
+  auto* const service = reinterpret_cast<nocter_retirement*>(core);
+  nocter_permit* const permit = reserve(service);
+  nocter_resource* const resource = own(service, 1);
+  for (int i = 0; i < 3; i++) BOOST_CHECK_EQUAL(try_reserve(service).status, NOCTER_E_LIMIT);
+  BOOST_CHECK_NE(std::string(nocter_error_message()), "");
+  // An identity is set apart with each place: what is reserved lacks nothing.
+  const nocter_retirement_id last = retire(resource);
+  BOOST_CHECK_EQUAL(last.sequence, UINT64_MAX);
+  const nocter_retirement_id last_but_one = retire(attach(permit, payload(2)));
+  BOOST_CHECK_EQUAL(last_but_one.sequence, UINT64_MAX - 1);
+  BOOST_CHECK_EQUAL(clean_one(service), 1u);
+  BOOST_CHECK_EQUAL(clean_one(service, 3), 2u);
+  BOOST_CHECK_EQUAL(take(service, last).status, NOCTER_OK);
+  BOOST_CHECK_EQUAL(take(service, last_but_one).code, 3);
+  BOOST_CHECK_EQUAL(try_reserve(service).status, NOCTER_E_LIMIT);
+  nocter_retirement_close(service);
+  BOOST_CHECK_EQUAL(try_reserve(service).status, NOCTER_CLOSED);
+  nocter_retirement_destroy(service);
 }
 
 BOOST_AUTO_TEST_CASE(ret_02_an_empty_resource_goes_the_same_way, *label("RET-02")) {
