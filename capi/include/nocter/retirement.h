@@ -428,7 +428,8 @@ NOCTER_API NOCTER_NODISCARD nocter_status nocter_retirement_serve(nocter_retirem
  * service. Threads that serve it clean what is queued and what is dropped later, and end when nothing is left. When no
  * thread serves it (any more), nobody else could clean: then this call cleans what is queued, the last serving thread
  * does before it ends, and from then on whoever drops an owner or ends a cleanup, on its own thread; never more at once
- * than there are worker slots. Threads that wait in it return NOCTER_CLOSED.
+ * than there are worker slots. Threads that wait in it return NOCTER_CLOSED, but for nocter_retirement_drained(), which
+ * still tells the truth.
  * @param retirement the service; NULL does nothing.
  * @par Threads any thread, also in a notifier; no other call on it may start after this one.
  * @since 0.1

@@ -16,7 +16,7 @@ COLUMNS = {
     "tasks_per_s": ("tasks/s", 1),
     "publish_ns": ("publish ns", 1),
     "drop_ns": ("drop ns", 1),
-    "allocations_per_drop": ("allocations/drop", 1),
+    "allocations_per_drop": ("allocations", 1),
     "p50_ns": ("p50 µs", 1000),
     "p99_ns": ("p99 µs", 1000),
     "cpu_ns_per_job": ("CPU ns/job", 1),
