@@ -90,7 +90,7 @@ fn gen_11_handles_of_the_parent_say_forked_and_new_ones_work() {
 
 /// In a process of its own child: what is retired is the parent's, and an owner made there ends its resource by itself.
 #[test]
-fn gen_11_retirement_of_the_parent_says_forked() {
+fn gen_11_r_25_retirement_of_the_parent_says_forked() {
     let ledger = Ledger::default();
     let service = Retirement::new(RetirementOptions::new().maximum_resources(8).workers(2)).unwrap();
     let id = service.reserve().unwrap().attach(ledger.value()).retire().unwrap();

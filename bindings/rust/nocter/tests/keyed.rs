@@ -158,6 +158,26 @@ fn key_06_what_a_served_closure_gives_says_how_the_pass_ends() {
 }
 
 #[test]
+fn key_08_k_15_k_16_a_pass_may_close_its_queue_and_not_wait_for_it() {
+    let queue = Arc::new(queue(4, 1));
+    let (inside, (sender, receiver)) = (queue.clone(), mpsc::sync_channel(8));
+    let run = move |_: &LentPass<'_>| {
+        sender.send(inside.claim(&Wait::forever()).map(drop)).unwrap();
+        inside.close(CloseMode::Drain);
+        sender.send(inside.drained(&Wait::forever())).unwrap();
+    };
+    let workers = queue.serve(run, &WorkersOptions::new()).unwrap();
+    queue.notify("a").unwrap();
+    for _ in 0..2 {
+        let told = receiver.recv_timeout(LONG).unwrap();
+        assert!(matches!(&told, Err(Error::WouldDeadlock(message)) if !message.is_empty()), "{told:?}");
+    }
+    assert_eq!(queue.drained(&Wait::at_most(LONG)), Ok(()));
+    workers.stop(&Wait::at_most(LONG)).unwrap();
+    assert_eq!(queue.count().unwrap().completed, 1);
+}
+
+#[test]
 fn ffi_09_k_8_a_panic_in_a_served_closure_fails_the_pass_and_is_raised_later() {
     let queue = queue(4, 1);
     let run = |pass: &LentPass<'_>| {
