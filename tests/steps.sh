@@ -156,6 +156,8 @@ step_clippy() {
 
 step_treesum() { TREESUM_C=$trees/plain/treesum run_pytest plain /usr/bin/python3 "$project/tests/treesum"; }
 
+step_mirror() { MIRROR_C=$trees/plain/mirror run_pytest plain /usr/bin/python3 "$project/tests/mirror"; }
+
 step_readme() { "$project/tests/readme" "$trees/plain"; }
 
 step_consumer() { count_script "$project/tests/consumer/run" "$trees/plain"; }
