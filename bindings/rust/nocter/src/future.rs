@@ -7,17 +7,16 @@
 
 use crate::error::{Error, Result};
 use crate::ffi::blocking as raw;
-use crate::panics;
+use crate::watch::{lock, wake, Wakers};
 use crate::{Blocking, BlockingOptions, Epoch, Job, JobId, JobState, Notifier, Refused, Wait, Workers, WorkersOptions};
 use nocter_sys as sys;
 use std::cell::Cell;
-use std::collections::BTreeMap;
 use std::fmt;
 use std::future::Future;
 use std::mem;
 use std::pin::Pin;
-use std::sync::atomic::{fence, AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::task::{Context, Poll, Waker};
 
 /// A bounded service of jobs whose results are awaited, by tasks of any executor.
@@ -163,9 +162,9 @@ struct Waiter {
 }
 
 /// Those whose jobs follow each other at a distance. There are about as many of these as jobs, so each holds one waiter and
-/// seldom more, and that one in the cache line of the lock.
+/// seldom more, and that one beside the lock; two cache lines, for they are fetched in pairs.
 #[derive(Default)]
-#[repr(align(64))]
+#[repr(align(128))]
 struct Shard(Mutex<Waiters>);
 
 #[derive(Default)]
@@ -199,22 +198,11 @@ const MOST_SHARDS: usize = 4096;
 
 struct Waiting {
     by_id: Vec<Shard>,
-    /// Those that wait for a place, an epoch, or the end; oldest first.
-    others: Mutex<BTreeMap<u64, Waker>>,
-    others_count: AtomicUsize,
+    /// Those that wait for a place, an epoch, or the end.
+    others: Wakers,
     /// Jobs whose future was dropped inside a notifier, where nothing can be cancelled.
     orphans: Mutex<Vec<JobId>>,
     orphans_count: AtomicUsize,
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-/// A waker is code of somebody else's: it is cloned, called and dropped with no lock held, and a panic of one does not keep
-/// the others from being called.
-fn wake(waker: Waker) {
-    panics::shield(|| waker.wake());
 }
 
 impl Waiting {
@@ -222,8 +210,7 @@ impl Waiting {
         let shards = (jobs as usize).clamp(1, MOST_SHARDS).next_power_of_two();
         Waiting {
             by_id: (0..shards).map(|_| Shard::default()).collect(),
-            others: Mutex::default(),
-            others_count: AtomicUsize::new(0),
+            others: Wakers::default(),
             orphans: Mutex::default(),
             orphans_count: AtomicUsize::new(0),
         }
@@ -279,27 +266,6 @@ impl Waiting {
         }
     }
 
-    fn wait_for_others(&self, ticket: u64, waker: &Waker) {
-        if !lock(&self.others).get(&ticket).map_or(false, |before| before.will_wake(waker)) {
-            let waker = waker.clone();
-            let mut others = lock(&self.others);
-            let before = others.insert(ticket, waker);
-            self.others_count.store(others.len(), Ordering::Relaxed);
-            drop(others);
-            drop(before);
-        }
-        // Whoever makes a change after what the future looks at next sees that somebody waits.
-        fence(Ordering::SeqCst);
-    }
-
-    fn stop_waiting_for_others(&self, ticket: u64) {
-        let mut others = lock(&self.others);
-        let gone = others.remove(&ticket);
-        self.others_count.store(others.len(), Ordering::Relaxed);
-        drop(others);
-        drop(gone);
-    }
-
     /// The notifier: on whatever thread made a change.
     fn changed(&self) {
         let said = SAID.try_with(Cell::take).unwrap_or(None);
@@ -317,14 +283,7 @@ impl Waiting {
                 }
             }
         }
-        fence(Ordering::SeqCst);
-        if self.others_count.load(Ordering::Relaxed) != 0 {
-            let mut others = lock(&self.others);
-            let all = mem::take(&mut *others);
-            self.others_count.store(0, Ordering::Relaxed);
-            drop(others);
-            all.into_iter().for_each(|(_, waker)| wake(waker));
-        }
+        self.others.wake_all();
     }
 }
 
@@ -346,12 +305,12 @@ impl<I: Send, O: Send> Ticket<I, O> {
 
     fn wait_for_others(&mut self, context: &Context<'_>) {
         self.others = true;
-        self.shared.waiting.wait_for_others(self.number, context.waker());
+        self.shared.waiting.others.put(self.number, context.waker());
     }
 
     fn stop_waiting_for_others(&mut self) {
         if mem::take(&mut self.others) {
-            self.shared.waiting.stop_waiting_for_others(self.number);
+            self.shared.waiting.others.remove(self.number);
         }
     }
 

@@ -5,6 +5,7 @@
 //! * [`AsyncBlocking`] – the same service with futures in place of waits, for any executor.
 //! * [`Retirement`] – resources whose end may block are handed to somebody who ends them, and handing over cannot fail.
 //! * [`Keyed`] – a bounded queue of keys that are due, each at most once, and each with one pass at a time.
+//! * [`Watch`] – awaits any other call that waits.
 //! * [`Signal`] – a versioned signal, for waiting until a state of your own has changed.
 //! * [`Notifier`], [`EventFd`] – how a service tells an event loop, or any closure, that something may have changed.
 //! * [`Wait`], [`Interrupt`] – how long a call may wait, and what ends the wait early.
@@ -51,6 +52,7 @@ mod resource;
 mod retirement;
 mod signal;
 mod wait;
+mod watch;
 mod workers;
 
 pub use blocking::{Blocking, BlockingOptions};
@@ -65,6 +67,7 @@ pub use resource::{Cleanup, NotEnded, NotReserved, NotRetired, Permit, Resource}
 pub use retirement::{Retirement, RetirementCounts, RetirementId, RetirementOptions, RetirementState};
 pub use signal::Signal;
 pub use wait::{Interrupt, InterruptRef, Wait};
+pub use watch::{Until, Watch};
 pub use workers::{Workers, WorkersOptions};
 
 /// The version of the loaded library, for example "0.1.0".

@@ -4,7 +4,10 @@ mod executor;
 mod support;
 
 use executor::{block_on, poll_fn, poll_once, Counting, Executor};
-use nocter::{AsyncBlocking, BlockingOptions, Error, JobId, Notifier, Refused, Wait, Workers, WorkersOptions};
+use nocter::{
+    AsyncBlocking, BlockingOptions, Error, JobId, Keyed, KeyedOptions, Notifier, Refused, Retirement,
+    RetirementOptions, Wait, Watch, Workers, WorkersOptions,
+};
 use std::future::Future;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{mpsc, Arc, Mutex};
@@ -365,4 +368,54 @@ fn bnd_04_futures_may_move_between_threads() {
     std::thread::spawn(move || sender.send(block_on(future)).unwrap());
     assert_eq!(receiver.recv_timeout(Duration::from_secs(30)), Ok(Ok(42)));
     assert!(format!("{service:?}").starts_with("AsyncBlocking(Blocking"));
+}
+
+#[test]
+fn blk_14_gen_04_a_watch_awaits_the_calls_of_every_service() {
+    let watch = Watch::new();
+    let retirement =
+        Retirement::<u64>::new(RetirementOptions::new().maximum_resources(1).workers(1).waiters(watch.notifier()))
+            .unwrap();
+    let queue =
+        Keyed::new(KeyedOptions::new().maximum_keys(1).workers(1).waiters(watch.notifier()).work(watch.notifier()))
+            .unwrap();
+    let wakers = [Counting::new(), Counting::new(), Counting::new()];
+    let permit = block_on(watch.until(|| Ok(retirement.reserve()?))).unwrap();
+    let mut place = Box::pin(watch.until(|| Ok(retirement.reserve()?)));
+    let mut pass = Box::pin(watch.until(|| queue.claim(&Wait::none())));
+    assert!(poll_once(&mut place, &wakers[0].waker()).is_pending());
+    assert!(poll_once(&mut pass, &wakers[1].waker()).is_pending());
+    assert!(format!("{watch:?}").contains('2'));
+
+    let id = permit.attach(7).retire().unwrap();
+    let mut code = Box::pin(watch.until(|| retirement.take(id, &Wait::none())));
+    assert!(poll_once(&mut code, &wakers[2].waker()).is_pending());
+    let mut cleanup = retirement.claim(&Wait::none()).unwrap();
+    assert_eq!(cleanup.begin(), Ok(7));
+    cleanup.complete(5).unwrap();
+    assert!(wakers[2].wakes() >= 1);
+    assert_eq!(poll_once(&mut code, &wakers[2].waker()), Poll::Ready(Ok(5)));
+    assert!(wakers[0].wakes() >= 1);
+    assert!(matches!(poll_once(&mut place, &wakers[0].waker()), Poll::Ready(Ok(_))));
+
+    assert!(poll_once(&mut pass, &wakers[1].waker()).is_pending());
+    let before = wakers[1].wakes();
+    let _ = queue.notify("key").unwrap();
+    assert!(wakers[1].wakes() > before);
+    assert!(matches!(poll_once(&mut pass, &wakers[1].waker()), Poll::Ready(Ok(_))));
+    drop((place, pass, code));
+    assert_eq!(wakers.iter().map(Counting::alive).sum::<usize>(), 0);
+}
+
+#[test]
+fn blk_14_no_wake_of_a_watch_is_lost() {
+    let watch = Watch::new();
+    let options = RetirementOptions::new().maximum_resources(2).workers(1).waiters(watch.notifier());
+    let retirement = Retirement::<u64>::new(options).unwrap();
+    let _threads = retirement.serve(&WorkersOptions::new()).unwrap();
+    for number in 0..5_000 {
+        let permit = block_on(watch.until(|| Ok(retirement.reserve()?))).unwrap();
+        let id = permit.attach(number).retire().unwrap();
+        assert_eq!(block_on(watch.until(|| retirement.take(id, &Wait::none()))), Ok(0));
+    }
 }
