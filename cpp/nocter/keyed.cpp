@@ -313,6 +313,7 @@ void Service::close(Closing mode) {
     discard_all(after);
   }
   claimers_.call_all(after);
+  after.tell_waiters = true;
   tell_if_drained(after);
   finish(lock, after, staying);
   if (drop) drop_source(source);

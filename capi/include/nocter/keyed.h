@@ -42,7 +42,7 @@ typedef struct nocter_keyed_options {
   /** The longest key that is accepted, in bytes, 1 to NOCTER_KEYED_MAXIMUM_KEY_SIZE. Short keys are quicker, and for a
       long one its room is reserved for every key: memory that is touched only where a long key comes to lie. */
   uint32_t maximum_key_size;
-  /** Woken when a key may be accepted after NOCTER_SATURATED, and when a queue that was closed is drained. */
+  /** Woken when a key may be accepted after NOCTER_SATURATED, when the queue is closed, and when it is drained. */
   nocter_notifier waiters;
   /** Woken when a claim that found nothing may find something, and when nocter_keyed_next_due() came nearer after one.
       */
