@@ -1525,7 +1525,7 @@ pub struct nocter_keyed_options {
     #[doc = " The longest key that is accepted, in bytes, 1 to NOCTER_KEYED_MAXIMUM_KEY_SIZE. Short keys are quicker, and for a"]
     #[doc = "long one its room is reserved for every key: memory that is touched only where a long key comes to lie."]
     pub maximum_key_size: u32,
-    #[doc = " Woken when a key may be accepted after NOCTER_SATURATED, and when a queue that was closed is drained."]
+    #[doc = " Woken when a key may be accepted after NOCTER_SATURATED, when the queue is closed, and when it is drained."]
     pub waiters: nocter_notifier,
     #[doc = " Woken when a claim that found nothing may find something, and when nocter_keyed_next_due() came nearer after one."]
     pub work: nocter_notifier,
