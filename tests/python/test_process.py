@@ -45,6 +45,10 @@ INTERRUPTED = {
             yield time.sleep(30)
         queue.resync(keys, 0.001, 1)
         wait = queue.claim""",
+    "keyed_source_anew": """
+        queue = nocter.Keyed()
+        queue.resync(lambda: time.sleep(30) or [], 0.001, 1)
+        wait = queue.claim""",
     "keyed_source_in_python": """
         queue = nocter.Keyed()
         def keys():
@@ -225,6 +229,17 @@ def claim():
         queue.claim().complete()
 [threading.Thread(target=claim, daemon=True).start() for _ in range(3)]
 time.sleep(0.05)""",
+    "watched": """
+import asyncio, nocter.aio
+async def main():
+    watch = nocter.aio.Watch()
+    queue, retirement = nocter.Keyed(work=watch.eventfd), nocter.Retirement(1, 1, waiters=watch.eventfd)
+    queue.notify_after("later", 3600)
+    kept = [watch, queue, retirement, await watch.reserve(retirement)]
+    kept += [asyncio.ensure_future(each) for each in (watch.claim(queue), watch.reserve(retirement))]
+    await asyncio.sleep(0.01)
+    return kept
+kept = asyncio.run(main())""",
     "never_shut_down": "kept = [nocter.Executor(2) for _ in range(5)]; [each.submit(int) for each in kept]",
 }
 ENDS = {
