@@ -8,6 +8,7 @@
 #include <array>
 #include <atomic>
 #include <map>
+#include <memory>
 #include <mutex>
 #include <set>
 #include <stdexcept>
@@ -252,6 +253,36 @@ BOOST_AUTO_TEST_CASE(key_06_workers_keep_the_time_of_delayed_keys_also_when_busy
   BOOST_CHECK(eventually([&] { return counts_of(queue).retained == 0; }));
   (void)notify_after(queue, "delayed", 2'000'000);  // and when idle
   BOOST_CHECK(eventually([&] { return delayed == 6; }));
+}
+
+// Nothing but the queue orders these plain writes before the reads of the pass: ThreadSanitizer watches. Most of the notifications
+// coalesce with one that another thread made.
+BOOST_AUTO_TEST_CASE(key_03_a_pass_sees_what_was_done_before_each_notification_k_1_k_28,
+                     *label("KEY-03") * label("KEY-01") * label("K-1") * label("K-28")) {
+  constexpr size_t kNotifiers = 4;
+  for (uint64_t round = 0; round < rounds(400, 100); round++) {
+    Queue queue({.workers = 1});
+    std::array<uint64_t, kNotifiers> written = {};
+    std::atomic<size_t> notified{0};
+    StartLine line(kNotifiers);
+    std::vector<std::unique_ptr<Thread>> notifiers;
+    for (size_t i = 0; i < kNotifiers; i++) {
+      notifiers.push_back(std::make_unique<Thread>([&, i] {
+        line.ready();
+        for (int again = 0; again < 3; again++) {
+          written[i]++;
+          const nocter_status status = notify(queue, "hot");
+          HOLDS(status == NOCTER_OK || status == NOCTER_COALESCED);
+        }
+        notified.fetch_add(1, std::memory_order_relaxed);
+      }));
+    }
+    while (notified.load(std::memory_order_relaxed) != kNotifiers) std::this_thread::yield();
+    nocter_pass* const pass = claim(queue, "hot");
+    for (const uint64_t value : written) BOOST_CHECK_EQUAL(value, 3u);
+    BOOST_CHECK_EQUAL(nocter_pass_complete(pass), NOCTER_OK);
+    BOOST_CHECK_EQUAL(counts_of(queue).coalesced, 3 * kNotifiers - 1);
+  }
 }
 
 BOOST_AUTO_TEST_SUITE_END()
