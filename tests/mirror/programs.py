@@ -11,7 +11,7 @@ import trees
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 ROOT = os.path.dirname(os.path.dirname(HERE))
-LANGUAGES = ["c"]
+LANGUAGES = ["c", "rust"]
 USAGE = b"usage: mirror SRC DST [--workers N] [--keys N] [--resync SECONDS] [--once]\n"
 LIMIT_SECONDS = 120
 SUMMARY = re.compile(rb"mirror: (\d+) passes, (\d+) problems, (\d+) overflows, (\d+) refused, (\d+) rounds\n\Z")
