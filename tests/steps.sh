@@ -157,6 +157,7 @@ step_clippy() {
 step_treesum() { TREESUM_C=$trees/plain/treesum run_pytest plain /usr/bin/python3 "$project/tests/treesum"; }
 
 step_mirror() { MIRROR_C=$trees/plain/mirror run_pytest plain /usr/bin/python3 "$project/tests/mirror"; }
+step_gather() { GATHER_C=$trees/plain/gather run_pytest plain /usr/bin/python3 "$project/tests/gather"; }
 
 step_readme() { "$project/tests/readme" "$trees/plain"; }
 
