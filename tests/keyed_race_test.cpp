@@ -133,6 +133,39 @@ BOOST_AUTO_TEST_CASE(k_28_a_coalesced_notification_is_seen_by_the_pass, *label("
       });
 }
 
+// The same for what is not atomic, and with nothing else between the two threads that would order them: ThreadSanitizer is the judge.
+BOOST_AUTO_TEST_CASE(k_28_what_was_done_before_a_notification_happens_before_the_pass,
+                     *label("K-28") * label("KEY-01")) {
+  const Queue queue(QueueShape{.workers = 2});
+  constexpr int kNotifiers = 3;
+  int done[kNotifiers] = {};
+  std::atomic<int> notified{0}, seen{0};
+  const int rounds_to_play = static_cast<int>(rounds(5'000, 2'000));
+  std::deque<Thread> notifiers;
+  for (int& mine : done) {
+    notifiers.emplace_back([&] {
+      for (int round = 1; round <= rounds_to_play; round++) {
+        mine = round;
+        const nocter_status status = nocter_keyed_notify(queue, nocter_text_of("k"));
+        HOLDS(status == NOCTER_OK || status == NOCTER_COALESCED);
+        notified.fetch_add(1, std::memory_order_relaxed);
+        while (seen.load(std::memory_order_acquire) < round) std::this_thread::yield();
+      }
+    });
+  }
+  for (int round = 1; round <= rounds_to_play; round++) {
+    while (notified.load(std::memory_order_relaxed) < kNotifiers * round) std::this_thread::yield();
+    nocter_pass* const pass = claim(queue);
+    for (const int one : done) {
+      if (!HOLDS(one == round)) round = rounds_to_play;
+    }
+    STATUS(nocter_pass_complete(pass), NOCTER_OK);
+    // Orders the reads above before the next writes, and nothing the other way round.
+    seen.store(round, std::memory_order_release);
+  }
+  seen.store(rounds_to_play, std::memory_order_release);
+}
+
 BOOST_AUTO_TEST_CASE(k_02_a_notification_at_the_end_of_a_pass_is_kept, *label("K-2") * label("K-9")) {
   const Queue queue;
   nocter_pass* pass = nullptr;

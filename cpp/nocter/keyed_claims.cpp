@@ -270,7 +270,7 @@ void Service::fire_timers(int64_t now) {
 }
 
 void Service::time_came_nearer(int64_t due, base::After& after) {
-  if (back_.keeper != 0 && back_.keeper_due <= due) return;
+  if (planted("nearer_time_wakes_nobody") || (back_.keeper != 0 && back_.keeper_due <= due)) return;
   back_.keeper = 0;
   claimers_.call(after);
 }

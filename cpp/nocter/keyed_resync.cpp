@@ -1,11 +1,13 @@
 // Resync: the keys of all things there are, asked for a slice at a time by a thread that claims, outside of every lock.
 #include <cstring>
 
+#include "nocter/base/planted.hpp"
 #include "nocter/keyed.hpp"
 
 namespace nocter::keyed {
 
 using base::Locked;
+using base::planted;
 
 // One slice, from when the thread has it to itself to when it gave it back, however it ends. Inside the source this thread is where a
 // notifier would be: it may query the queue, and no more.
@@ -52,8 +54,8 @@ class Service::Slice {
       if (!holds_key_ && !ask()) return;
       const Resync& resync = service_.back_.resync;
       const Status said = service_.notify(service_.shared_.held_key, resync.held_size);
-      holds_key_ = said == Status::saturated;
-      if (holds_key_) return;
+      holds_key_ = said == Status::saturated && !planted("refused_key_is_skipped");
+      if (said == Status::saturated) return;
     }
   }
 
@@ -118,7 +120,7 @@ bool Service::take_source(Source& source) {
   if (!resync.wanted) return false;
   resync.wanted = false;
   resync.holds_key = false;
-  if (resync.running && resync.renewed.load() == 0) {
+  if (resync.running && resync.renewed.load() == 0 && !planted("source_is_dropped_under_its_caller")) {
     resync.renewed.store(1);
     return false;  // whoever asks it now drops it
   }

@@ -10,6 +10,8 @@
 
 #include "objects.hpp"
 
+void call_everything_keyed();  // keyed_cases.cpp
+
 namespace {
 
 // Every call of the library at least once, failing ones among them.
@@ -73,6 +75,7 @@ void call_everything() {
   nocter_signal_destroy(signal);
   nocter_eventfd_destroy(eventfd);
   nocter_interrupt_destroy(interrupt);
+  call_everything_keyed();
 }
 
 // Bytes of a stack that were ever written, by a thread that runs the function on it.
