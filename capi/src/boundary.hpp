@@ -77,13 +77,14 @@ template <class Guard, class Of>
 __attribute__((always_inline)) inline auto record_of_guard(const void* handle, base::Kind kind, const char* function,
                                                            nocter_status* status, Of&& of)
     -> decltype(&of(*static_cast<Guard*>(nullptr))) {
-  auto* guard = static_cast<Guard*>(const_cast<void*>(handle));
-  if (guard == nullptr || !live(guard->tag, kind)) [[unlikely]] {
+  // Every guard begins with its tag, and nothing else of it may be assumed before that was looked at: not even how it is aligned.
+  const auto* const tag = static_cast<const base::Tag*>(handle);
+  if (tag == nullptr || !live(*tag, kind)) [[unlikely]] {
     if (status != nullptr) *status = fail_handle(function, kind, handle);
-    if (status == nullptr && guard != nullptr && abort_on_misuse) abort_with(function, "not a live", kind);
+    if (status == nullptr && tag != nullptr && abort_on_misuse) abort_with(function, "not a live", kind);
     return nullptr;
   }
-  auto& record = of(*guard);
+  auto& record = of(*static_cast<Guard*>(const_cast<void*>(handle)));
   if (record.service.header.of_parent()) [[unlikely]] {
     if (status != nullptr) *status = fail_forked(function, kind);
     return nullptr;
