@@ -182,7 +182,7 @@ class Service : public base::Service<Service, base::Kind::keyed> {
   Status claim(const base::Wait* wait, const base::Interrupt* stop, Pass*& out);
   Pass* claim_for_worker(base::Interrupt& stop);
   base::Woken wait_for_work(base::Locked& lock, const base::Wait& wait);
-  void let_gather(base::Locked& lock);  // back, released meanwhile
+  void take_turn(base::Locked& lock, Reference& staying, bool may_gather);  // back, released meanwhile
   // Ends a pass. For a worker of ours it claims the next key under the same lock, when one is ready and `stop` was not raised, else null.
   void end_pass(Pass& pass, KeyEvent event, int64_t delay_ns, Pass** next, const base::Interrupt* stop);
   void finish_pass(Pass& pass, KeyEvent event, int64_t now, int64_t delay_ns, base::After& after);  // back
@@ -228,7 +228,7 @@ class Service : public base::Service<Service, base::Kind::keyed> {
     uint32_t* const due;
     const uint32_t due_mask;
     uint32_t due_first = 0, due_end = 0;
-    uint32_t short_droughts = 0;    // in a row, of those who claim
+    uint32_t lean_turns = 0;        // in a row, in which there were but few keys
     bool again = false;             // the one key that waits does so because it was notified during its pass
     base::Atomic<uint8_t> refused;  // a notification found no room since the waiters' notifier was told last
     PassList running, resting;      // oldest claim first; longest at rest first

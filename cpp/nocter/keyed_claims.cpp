@@ -14,9 +14,10 @@ using base::Wait;
 using base::WaitingWorker;
 using base::Woken;
 
-// A drought in nanoseconds that is short; and how many yields gathering may last, a few microseconds in all.
-static constexpr int64_t kShortDrought = 5'000;
-static constexpr uint32_t kLongestGathering = 16;
+// So many keys are few; and how many yields gathering may last: some twenty microseconds in all, less than it takes to wake a sleeper.
+static constexpr uint32_t kLeanTurn = 16, kMostLeanTurns = 64;
+// Who waited longer than this for a key claims it at once.
+static constexpr int64_t kPause = 5'000;
 
 // ---- Moves --------------------------------------------------------------------------------------------------------------
 
@@ -67,16 +68,28 @@ void Service::put_behind(Record& record) {
   back_.due[back_.due_end++ & back_.due_mask] = table_.place_of(record);
 }
 
-// Where keys keep coming while those who claim run dry, each pass costs the notifiers more than it is worth: every line it touches moves
-// from core to core. So a claimer that ran dry for a short time only, again and again, yields its core a little longer each time
-// before it takes what has come; and a key that was notified in its own pass, with no other one waiting, is not claimed again at once.
-void Service::let_gather(Locked& lock) {
-  const uint32_t yields = back_.short_droughts + 1;
-  back_.again = false;
-  lock.unlock();
-  for (uint32_t i = 0; i < yields; i++) base::yield_core();
-  lock.lock();
+// Where keys come as fast as they are claimed, each pass costs the notifiers more than it is worth: every line it touches moves from core
+// to core. So as long as there were but few keys whenever somebody looked, those who claim yield their core a little longer each time
+// before they look again; and a key that was notified in its own pass, with no other one waiting, is not claimed again at once.
+void Service::take_turn(Locked& lock, Reference& staying, bool may_gather) {
+  const bool gathers =
+      may_gather && shared_.patience.yields != 0 && (back_.again || back_.lean_turns != 0) && !closed();
+  if (gathers) {
+    const uint32_t yields = back_.lean_turns + 1;
+    staying.hold();
+    claimers_.stay();
+    lock.unlock();
+    for (uint32_t i = 0; i < yields; i++) base::yield_core();
+    lock.lock();
+    claimers_.stayed();
+  }
   take_submitted();
+  const uint32_t turn = back_.due_end - back_.due_first;
+  if (turn >= kLeanTurn) {
+    back_.lean_turns = 0;
+  } else if (turn != 0 && back_.lean_turns < kMostLeanTurns) {
+    back_.lean_turns++;
+  }
 }
 
 // ---- Claims -------------------------------------------------------------------------------------------------------------
@@ -93,6 +106,7 @@ Pass& Service::unused_pass() {
 
 Pass* Service::start_pass(base::After& after) {
   if (!claimable()) return nullptr;
+  back_.again = false;
   Record& record = table_.at(back_.due[back_.due_first++ & back_.due_mask]);
   if (back_.due_first != back_.due_end) {
     __builtin_prefetch(&table_.at(back_.due[back_.due_first & back_.due_mask]), 1);
@@ -122,9 +136,12 @@ Status Service::claim(const Wait* wait, const Interrupt* stop, Pass*& out) {
   base::After after;
   Locked lock(back_.mutex);
   Woken why = Woken::changed;
-  for (bool dry = false;;) {
-    take_submitted();
-    if ((back_.again || dry) && shared_.patience.yields != 0 && !closed()) let_gather(lock);
+  for (;;) {
+    if (back_.again || back_.due_first == back_.due_end) {
+      take_turn(lock, staying, wait != nullptr);
+    } else if (back_.busy >= shared_.workers) {
+      take_submitted();  // nothing of it can be claimed now, and it would end every wait
+    }
     if (stop != nullptr && stop->raised()) {
       // It may have been this thread that was woken for a key it does not take any more.
       if (claimable()) claimers_.call(after);
@@ -164,7 +181,6 @@ Status Service::claim(const Wait* wait, const Interrupt* stop, Pass*& out) {
     }
     staying.hold();
     why = wait_for_work(lock, *wait);
-    dry = why == Woken::changed && back_.short_droughts != 0;
   }
   hand_time_on(after);
   finish(lock, after, staying);
@@ -194,11 +210,9 @@ void Service::end_pass(Pass& pass, KeyEvent event, int64_t delay_ns, Pass** next
   finish_pass(pass, event, now, delay_ns, after);
   // With a time to keep and nobody who does, the next key is claimed by way of a look at the clock.
   const bool comes_back = next != nullptr && !stop->raised();
-  if (comes_back && !back_.again && (back_.keeper != 0 || !has_time())) {
-    take_submitted();
-    *next = start_pass(after);
-  }
-  if (!(comes_back && (*next != nullptr || back_.again)) && (claimable() || !submitted_.empty())) claimers_.call(after);
+  if (comes_back && !back_.again && (back_.keeper != 0 || !has_time())) *next = start_pass(after);
+  // Who comes back looks by itself.
+  if (!comes_back && (claimable() || !submitted_.empty())) claimers_.call(after);
   finish(lock, after, staying);
 }
 
@@ -299,11 +313,7 @@ Woken Service::wait_for_work(Locked& lock, const Wait& wait) {
         return false;
       });
   if (back_.keeper == ticket) back_.keeper = 0;
-  if (base::now_ns() - dry_since >= kShortDrought) {
-    back_.short_droughts = 0;
-  } else if (back_.short_droughts < kLongestGathering) {
-    back_.short_droughts++;
-  }
+  if (base::now_ns() - dry_since >= kPause) back_.lean_turns = 0;
   // The time that came need not be the caller's; and where time and again something is due, the caller's wait still ends.
   if (why == Woken::timed_out || time_has_come) {
     const bool over = wait.deadline_ns != base::kForever && base::now_ns() >= wait.deadline_ns;

@@ -2,6 +2,7 @@
 #pragma once
 
 #define XXH_INLINE_ALL
+#define XXH_FORCE_MEMORY_ACCESS 1  // no memcpy, which fortified code checks at every turn
 #include <xxhash.h>
 
 #include <cstddef>

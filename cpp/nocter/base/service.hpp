@@ -39,6 +39,9 @@ class Claimers {
     after.wakes.add(count_, true);
     after.tell_work |= missed_.exchange(0) != 0;
   }
+  // A claimer that is awake and will look, though it is not inside wait(): nobody needs to be called meanwhile. To be followed by a look.
+  void stay() { looking_.fetch_add(1); }
+  void stayed() { looking_.fetch_sub(1); }
   // A claim finds nothing: the work notifier is to be told of what comes. To be said first; then look once more.
   void miss() { missed_.store(1); }
 
