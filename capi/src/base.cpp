@@ -5,6 +5,7 @@
 #include "boundary.hpp"
 #include "nocter.h"
 #include "nocter/base/eventfd.hpp"
+#include "nocter/signal.hpp"
 
 namespace nocter::capi {
 
@@ -105,6 +106,13 @@ nocter_status check_reentry(const void* service, base::Kind kind, const char* fu
   if (abort_on_misuse && base::left_by_longjmp()) abort_with(function, "longjmp out of a notifier of a", kind);
   if (base::inside_notifier_of(service) == nullptr) return NOCTER_OK;
   return fail(NOCTER_E_REENTRANT, function, "a lifecycle call from inside a notifier of the same service");
+}
+
+base::Notifier notifier_of(const nocter_notifier& n) {
+  base::Notifier notifier{n.wake, n.drop, n.user, nullptr};
+  if (n.wake == base::EventFd::wake_of) notifier.asked = base::EventFd::asked_of(n.user);
+  if (n.wake == Signal::wake_of) notifier.asked = Signal::asked_of(n.user);
+  return notifier;
 }
 
 base::Patience patience_of(uint32_t spins, uint32_t yields) {

@@ -94,7 +94,7 @@ __attribute__((always_inline)) inline auto record_of_guard(const void* handle, b
 
 inline base::Owned owned_of(const nocter_owned& value) { return {value.data, value.drop}; }
 inline nocter_owned to_c(const base::Owned& value) { return {value.data, value.drop}; }
-inline base::Notifier notifier_of(const nocter_notifier& n) { return {n.wake, n.drop, n.user}; }
+base::Notifier notifier_of(const nocter_notifier& n);
 inline nocter_notifier to_c(const base::Notifier& n) { return {n.wake, n.drop, n.user}; }
 inline nocter_epoch to_c(const base::Epoch& epoch) { return {epoch.service, epoch.sequence}; }
 inline nocter_status to_c(Status status) { return static_cast<nocter_status>(status); }

@@ -57,9 +57,10 @@ class Signal {
 
   base::Notifier notifier() {
     references_.fetch_add(1);
-    return {[](void* user) { static_cast<Signal*>(user)->wake(); },
-            [](void* user) { static_cast<Signal*>(user)->release(); }, this};
+    return {wake_of, [](void* user) { static_cast<Signal*>(user)->release(); }, this, asked_of(this)};
   }
+  static void wake_of(void* user) { static_cast<Signal*>(user)->wake(); }
+  static const base::Atomic<uint64_t>* asked_of(void* user) { return &static_cast<Signal*>(user)->count_.word(); }
 
   // A notifier's wake: those between two readings of the version collapse.
   void wake() {

@@ -20,8 +20,8 @@ class Crossing {
   Crossing(Atomic<uint64_t>* cells, uint32_t count) : cells_(cells), mask_(count - 1) {}
   static uint32_t cells_for(uint32_t most) { return std::bit_ceil(most); }
 
-  // The pushing side. Sequentially consistent: who pushes and then looks for sleepers, and who counts itself as a sleeper and then looks
-  // here, cannot both see nothing.
+  // The pushing side. Sequentially consistent, as are all looks: who pushes and then looks for sleepers, and who counts itself as a
+  // sleeper and then looks here, cannot both see nothing.
   void push(uint32_t number) {
     cells_[pushed_ & mask_].store(lap_of(pushed_) << 32 | number);
     pushed_++;
@@ -38,7 +38,7 @@ class Crossing {
     const uint64_t from = taken_.glance();
     uint64_t to = from;
     for (; to - from <= mask_ && to - from < most; to++) {
-      const uint64_t cell = cells_[to & mask_].observe();
+      const uint64_t cell = cells_[to & mask_].load();
       if (cell >> 32 != lap_of(to)) break;
       coming(static_cast<uint32_t>(cell));
     }

@@ -30,26 +30,27 @@ class EventFd {
 
   void wake() {
     if (header.of_parent()) return;  // a forked child shares the descriptor with its parent, and must not wake it
-    if (signalled_.exchange(1) != 0) return;
+    if ((asked_.exchange(0) & Notifier::kAsked) == 0) return;
     const uint64_t one = 1;
     while (write(fd_, &one, sizeof one) < 0 && errno == EINTR) {
     }
   }
 
-  // In this order: a wake that finds the flag still up was for a change made before the flag went down, which the caller's
-  // query after this call sees. The other way round a wake's write could be read away while its flag stays up for good.
+  // In this order: a wake that finds nobody asking was for a change made before this call asks, which the caller's query after it
+  // sees. The other way round a wake's write could be read away, with nobody asking from then on.
   void clear() {
     uint64_t count;
     while (read(fd_, &count, sizeof count) < 0 && errno == EINTR) {
     }
-    signalled_.exchange(0);
+    asked_.exchange(Notifier::kAsked);
   }
 
   Notifier notifier() {
     references_.fetch_add(1);
-    return {[](void* user) { static_cast<EventFd*>(user)->wake(); },
-            [](void* user) { static_cast<EventFd*>(user)->release(); }, this};
+    return {wake_of, [](void* user) { static_cast<EventFd*>(user)->release(); }, this, asked_of(this)};
   }
+  static void wake_of(void* user) { static_cast<EventFd*>(user)->wake(); }
+  static const Atomic<uint64_t>* asked_of(void* user) { return &static_cast<EventFd*>(user)->asked_; }
   void release() {
     if (references_.fetch_sub(1) == 1) end_handle<Kind::eventfd>(this);
   }
@@ -63,7 +64,7 @@ class EventFd {
   }
 
   int fd_ = -1;
-  Atomic<uint32_t> signalled_;
+  Atomic<uint64_t> asked_{Notifier::kAsked};
   Atomic<uint32_t> references_{1};  // the handle and its notifiers
 };
 

@@ -107,10 +107,12 @@ constexpr Status status_of(Woken why) {
 // After D. P. Reed and R. K. Kanodia, "Synchronization with Eventcounts and Sequencers", 1979.
 class EventCount {
  public:
-  static constexpr uint64_t kFirst = 1;  // zero is no version
+  static constexpr uint64_t kFirst = 1;     // zero is no version
+  static constexpr uint64_t kObserved = 2;  // in word(): somebody knows the version there is
 
   uint64_t version() const { return word_.load() >> kVersionShift; }
   bool closed() const { return (word_.load() & kClosed) != 0; }
+  const Atomic<uint64_t>& word() const { return word_; }
   // A version that may be waited on after advance_if_observed() was used: it is marked as known to somebody.
   uint64_t observe() {
     const uint64_t word = word_.load();
@@ -155,7 +157,7 @@ class EventCount {
   // The word: the version, whether somebody knows it, whether it is closed. 62 bits of version never come round; the kernel compares
   // the lower half, which could only do so in the instant between our own comparison and its, in which every publication is a
   // system call.
-  static constexpr uint64_t kClosed = 1, kObserved = 2, kStep = 4;
+  static constexpr uint64_t kClosed = 1, kStep = 4;
   static constexpr unsigned kVersionShift = 2;
 
   bool look(uint64_t seen, Woken& found, uint64_t& word) const {

@@ -43,6 +43,12 @@ struct Notifier {
   void (*wake)(void*) = nullptr;
   void (*drop)(void*) = nullptr;
   void* user = nullptr;
+  // The library's own (signal, eventfd) keep a word in which kAsked says that somebody has looked since the last wake. Where nobody has,
+  // one more wake would change nothing, and one load says so; it may be done under a lock, after the change.
+  const Atomic<uint64_t>* asked = nullptr;
+  static constexpr uint64_t kAsked = EventCount::kObserved;
+
+  bool is_noticed() const { return wake != nullptr && (asked == nullptr || (asked->load() & kAsked) != 0); }
 };
 
 // One notifier that this thread is inside of. They nest when the notifier of one service calls another service.

@@ -174,8 +174,8 @@ class Service {
   // destroy the service because of it: whoever has something left to do holds it meanwhile.
   template <class Lock>
   void finish(Lock& lock, After& after, Reference& staying) {
-    const bool waiters = after.tell_waiters && waiters_.wake != nullptr;
-    const bool work = after.tell_work && work_.wake != nullptr;
+    const bool waiters = after.tell_waiters && waiters_.is_noticed();
+    const bool work = after.tell_work && work_.is_noticed();
     if (!waiters && !work && after.wakes.empty()) {
       lock.unlock();
       return;
