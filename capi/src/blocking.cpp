@@ -1,7 +1,7 @@
 #include "nocter/blocking.h"
 
 #include "boundary.hpp"
-#include "nocter/blocking.hpp"
+#include "nocter/blocking_moves.hpp"
 #include "workers.hpp"
 
 using namespace nocter;        // NOLINT(google-build-using-namespace): the boundary is one page of C functions
@@ -246,6 +246,25 @@ nocter_status nocter_blocking_take(nocter_blocking* blocking, nocter_job_id id, 
   base::Owned output;
   const Status status = core(blocking)->take(core(id), limits.pointer(), output);
   *out_output = capi::to_c(output);
+  return explain(status, __func__);
+}
+
+nocter_status nocter_blocking_take_many(nocter_blocking* blocking, const nocter_wait* wait, nocter_taken* out,
+                                        size_t capacity, size_t* out_count) {
+  if (out_count != nullptr) *out_count = 0;
+  if (const nocter_status status = check_call(blocking, __func__); status != NOCTER_OK) return status;
+  if (out == nullptr) return fail_null(__func__, "out");
+  if (out_count == nullptr) return fail_null(__func__, "out_count");
+  if (capacity == 0) return fail_argument(__func__, "capacity", "is 0");
+  WaitArgument limits;
+  if (const nocter_status status = limits.read(wait, __func__); status != NOCTER_OK) return status;
+  size_t count = 0;
+  const Status status = core(blocking)->take_many(
+      limits.pointer(), capacity, [&](size_t i, base::Identity id, base::Owned output, bool lost) {
+        out[i] = {to_job_id(id), capi::to_c(output), lost ? NOCTER_WORKER_LOST : NOCTER_OK, 0};
+        count = i + 1;
+      });
+  *out_count = count;
   return explain(status, __func__);
 }
 

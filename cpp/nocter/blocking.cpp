@@ -1,7 +1,9 @@
 #include "nocter/blocking.hpp"
 
+#include <algorithm>
 #include <cstdlib>
 #include <new>
+#include <span>
 
 #include "nocter/blocking_moves.hpp"
 
@@ -20,7 +22,7 @@ namespace {
 
 void free_memory(Service::Memory memory) {
   ::operator delete (memory.jobs, std::align_val_t{alignof(Job)});
-  std::free(memory.cells);
+  std::free(memory.arrays);
 }
 
 }  // namespace
@@ -28,11 +30,9 @@ void free_memory(Service::Memory memory) {
 Service* Service::create(const Options& options) {
   // Jobs are built when first used, and untouched cells are the system's zero pages: a large service costs memory only as far as it is
   // filled, but none is asked for later.
-  const uint32_t cells = base::Crossing::cells_for(options.maximum_jobs);
-  const Memory memory{
-      ::operator new (sizeof(Job) * options.maximum_jobs, std::align_val_t{alignof(Job)}, std::nothrow),
-      static_cast<base::Atomic<uint64_t>*>(std::calloc(size_t{2} * cells, sizeof(base::Atomic<uint64_t>)))};
-  const bool got_all = memory.jobs != nullptr && memory.cells != nullptr;
+  const Memory memory{::operator new (sizeof(Job) * options.maximum_jobs, std::align_val_t{alignof(Job)}, std::nothrow),
+                      std::calloc(Layout(options).bytes(), 1)};
+  const bool got_all = memory.jobs != nullptr && memory.arrays != nullptr;
   const uint64_t number = got_all ? base::next_service_number() : 0;
   Service* made = number == 0 ? nullptr : base::make_handle<Service, base::Kind::blocking>(options, memory, number);
   if (made == nullptr) free_memory(memory);
@@ -41,14 +41,13 @@ Service* Service::create(const Options& options) {
 
 Service::Service(const Options& options, Memory memory, uint64_t number)
     : base::Service<Service, base::Kind::blocking>(number, options.waiters, options.work),
-      submitted_(memory.cells, base::Crossing::cells_for(options.maximum_jobs)),
-      ended_(memory.cells + base::Crossing::cells_for(options.maximum_jobs),
-             base::Crossing::cells_for(options.maximum_jobs)),
+      submitted_(Layout(options).submitted(memory.arrays), base::Crossing::cells_for(options.maximum_jobs)),
+      ended_(Layout(options).ended(memory.arrays), base::Crossing::cells_for(options.maximum_jobs)),
       shared_(options, memory) {
   front_.next_sequence = options.first_sequence;
 }
 
-Service::~Service() { free_memory({shared_.jobs, shared_.cells}); }
+Service::~Service() { free_memory({shared_.jobs, shared_.arrays}); }
 
 void Service::empty_out() {
   Locked lock(front_.mutex);
@@ -58,7 +57,6 @@ void Service::empty_out() {
 // ---- Calls ----------------------------------------------------------------------------------------------------------
 
 Status Service::submit(Owned& input, Identity& id, Epoch& epoch) {
-  const int64_t now = base::coarse_now_ns();
   Reference staying(*this, Reference::later);
   After after;
   Locked lock(front_.mutex);
@@ -72,11 +70,11 @@ Status Service::submit(Owned& input, Identity& id, Epoch& epoch) {
   if (front_.next_sequence == 0) return Status::limit;
   Job& job = *unused_job();
   job.sequence = front_.next_sequence++;
-  job.queued_since = now;
+  job.queued_since = front_.clock.stamp();
   job.value = input.release();
   job.at_front = false;
   id = identity_of(job);
-  move(job, JobState::free, JobEvent::submit, front_.moves, after);
+  move(job, JobState::free, JobEvent::submit, after);
   if (!planted("submit_wakes_nobody")) claimers_.call(after);
   finish(lock, after, staying);
   return Status::ok;
@@ -86,16 +84,17 @@ Status Service::take(Identity id, const Wait* wait, Owned& output) {
   Reference staying(*this, Reference::later);
   After after;
   Locked lock(front_.mutex);
+  enum class Next : uint8_t { stay_awake, mark, sleep } next = Next::stay_awake;
+  uint64_t seen = 0;
   bool waited = false;
   for (Woken why = Woken::changed;;) {
     Job* job;
     // After a wait somebody else may have ended it, and its place may hold another job by now.
     if (const Status found = find(id, job); found != Status::ok)
       return waited && shared_.closed ? Status::closed : found;
-    const uint64_t seen = job->ended.version();
     const JobState state = state_at_front(*job);
     if (state == JobState::completed) {
-      move(*job, JobState::completed, JobEvent::take, front_.moves, after);
+      move(*job, JobState::completed, JobEvent::take, after);
       output = job->value.release();
       const bool lost = job->lost;
       finish(lock, after, staying);
@@ -110,7 +109,21 @@ Status Service::take(Identity id, const Wait* wait, Owned& output) {
     staying.hold();
     waited = true;
     lock.unlock();
-    why = job->ended.wait(seen, *wait, shared_.patience);
+    switch (next) {
+      case Next::stay_awake:
+        next = Next::mark;
+        job->ended.stay_awake(*wait, shared_.patience, [&] { return job->state_now() == JobState::completed; });
+        break;
+      case Next::mark:  // then look once more
+        next = Next::sleep;
+        seen = job->ended.observe();
+        base::heavy_barrier();
+        break;
+      case Next::sleep:
+        next = Next::stay_awake;
+        why = job->ended.sleep_until_moved(seen, *wait);
+        break;
+    }
     lock.lock();
   }
 }
@@ -134,7 +147,7 @@ Status Service::cancel(Identity id, JobState& was, Owned& reclaimed, bool give_b
   take_submitted();
   take_ended();
   const JobState before = job->state_now();
-  const Step step = move(*job, before, JobEvent::cancel, front_.moves, after);
+  const Step step = move(*job, before, JobEvent::cancel, after);
   if (!step.allowed()) return step.status;
   was = before;
   Owned value;
@@ -191,20 +204,27 @@ void Service::shutdown(Sink sink, void* user) {
   const auto extract = [&](auto& from, JobState state, FrontList& to) {
     while (!from.empty()) {
       Job& job = from.front();
-      move(job, state, JobEvent::shut_down, front_.moves, after);
+      move(job, state, JobEvent::shut_down, after);
       if (state == JobState::completed && job.lost) continue;
-      front_.unused.erase(front_.unused.iterator_to(job));
       to.push_back(job);
       front_.ending++;
     }
   };
   extract(back_.ready, JobState::queued, queued);
-  extract(front_.named, JobState::completed, completed);
+  // Named ones are in no list: whoever was told their names mostly takes them at once.
+  for (Job& job : std::span(shared_.jobs, front_.carved)) {
+    if (job.state_now() != JobState::completed || !job.named) continue;
+    job.named = false;
+    front_.completed.push_back(job);
+  }
   extract(front_.completed, JobState::completed, completed);
   completed.sort([](const Job& a, const Job& b) { return a.sequence < b.sequence; });
   if (!planted("shutdown_abandons_nobody"))
-    for (Job& job : back_.active) move(job, job.state_now(), JobEvent::shut_down, front_.moves, after);
+    for (Job* job : std::span(shared_.active, back_.slots)) {
+      if (job != nullptr) move(*job, job->state_now(), JobEvent::shut_down, after);
+    }
   claimers_.call_all(after);
+  takers_.call_all(after);
   front_.capacity.tell_all(after.wakes);
   if (is_drained()) front_.drained.tell_all(after.wakes);
   after.tell_waiters = true;
@@ -254,8 +274,8 @@ Status Service::drained(const Wait* wait) {
 Counts Service::count() const {
   const int64_t now = base::coarse_now_ns();
   const auto happened = [this](JobState from, JobEvent event) {
-    const auto f = static_cast<size_t>(from), e = static_cast<size_t>(event);
-    return front_.moves[f][e] + back_.moves[f][e];
+    const size_t number = number_of(from, event);
+    return number < kBackMoves ? back_.happened[number] : front_.happened[number - kBackMoves];
   };
   const auto age = [now](int64_t since) -> int64_t { return now > since ? now - since : 1; };
   using S = JobState;
@@ -287,7 +307,9 @@ Counts Service::count() const {
   now_in(S::running) = back_.busy - now_in(S::abandoned);
   now_in(S::completed) = front_.admitted - now_in(S::queued) - back_.busy;
   if (!back_.ready.empty()) c.oldest_queued_ns = age(back_.ready.front().queued_since);
-  if (!back_.active.empty()) c.longest_running_ns = age(back_.active.front().running_since);
+  for (const Job* job : std::span(shared_.active, back_.slots)) {
+    if (job != nullptr) c.longest_running_ns = std::max(c.longest_running_ns, age(job->running_since));
+  }
   return c;
 }
 

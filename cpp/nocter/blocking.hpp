@@ -68,16 +68,17 @@ struct alignas(64) Job : RunningJob, Completion {
 
   base::InterruptHandle interrupt;
   Service& service;
-  Place back;  // in a list of the back
+  Place back;  // in ready
 
   alignas(64) Owned value;  // the input while queued and until begun, the output when completed
   base::EventCount ended;   // moves when a take may find another state
   base::Atomic<uint8_t> state;
   bool lost = false;  // completed without an output
+  uint32_t slot = 0;  // of the worker that runs it
   int64_t running_since = 0;
 
   alignas(64) uint64_t sequence = 0;  // of the job that is here, or was last
-  Place front;                        // in a list of the front
+  Place front;                        // in completed
   int64_t queued_since = 0;
   bool at_front = false;  // completed, and the front has it
   bool named = false;     // completed, and told to whoever asks for completed jobs
@@ -89,13 +90,34 @@ class Service : public base::Service<Service, base::Kind::blocking> {
   static Service* create(const Options& options);
   struct Memory {
     void* jobs;
-    base::Atomic<uint64_t>* cells;
+    void* arrays;
+  };
+  // Where things lie in Memory::arrays: the cells of the two rings, then the rest.
+  struct Layout {
+    explicit Layout(const Options& options)
+        : cells(base::Crossing::cells_for(options.maximum_jobs)), options_(options) {}
+    size_t bytes() const {
+      return 2 * cells * sizeof(uint64_t) + options_.workers * (sizeof(Job*) + sizeof(uint32_t)) +
+             cells * sizeof(uint32_t);
+    }
+    base::Atomic<uint64_t>* submitted(void* at) const { return static_cast<base::Atomic<uint64_t>*>(at); }
+    base::Atomic<uint64_t>* ended(void* at) const { return submitted(at) + cells; }
+    Job** active(void* at) const { return reinterpret_cast<Job**>(ended(at) + cells); }
+    uint32_t* free_slots(void* at) const { return reinterpret_cast<uint32_t*>(active(at) + options_.workers); }
+    uint32_t* unused(void* at) const { return free_slots(at) + options_.workers; }
+    const size_t cells;
+
+   private:
+    const Options& options_;
   };
   Service(const Options& options, Memory memory, uint64_t number);
 
   Status submit(Owned& input, Identity& id, Epoch& epoch);
   Status claim(const base::Wait* wait, Job*& out);
   Status take(Identity id, const base::Wait* wait, Owned& output);
+  // Takes jobs that have ended and were not named: each(index, identity, output, lost), under a lock, so it may only store.
+  template <class Each>
+  Status take_many(const base::Wait* wait, size_t capacity, Each&& each);
   Status query(Identity id, JobState& state) const;
   // Calls each(index, identity) under a lock: it may only store.
   template <class Each>
@@ -143,7 +165,6 @@ class Service : public base::Service<Service, base::Kind::blocking> {
   using FrontList = ListBy<&Job::front>;
   using BackList = ListBy<&Job::back>;
 
-  using Moves = uint64_t[kJobStates][kJobEvents];
   ~Service();
   void close_for_good() { shutdown(nullptr, nullptr); }
   void empty_out();
@@ -151,9 +172,10 @@ class Service : public base::Service<Service, base::Kind::blocking> {
 
   // The only place where a job changes its state, and where slots, workers, totals and lists follow it. Called with the lock or
   // locks held that the event needs; `moves` are the totals of that side.
-  Step move(Job& job, JobState from, JobEvent event, Moves& moves, After& after);
+  Step move(Job& job, JobState from, JobEvent event, After& after);
+  uint64_t& happened(JobState from, JobEvent event);
   void slot_freed(Job& job, After& after);      // front
-  void worker_freed(After& after);              // back
+  void worker_freed(Job& job, After& after);    // back
   void hand_to_worker(Job& job, After& after);  // back
   Job* unused_job();                            // front
   Job* ready_job();                             // back
@@ -164,9 +186,10 @@ class Service : public base::Service<Service, base::Kind::blocking> {
         most, [this](uint32_t place) { __builtin_prefetch(&shared_.jobs[place].value, 1); },
         [&](uint32_t place) { each(shared_.jobs[place]); });
   }
-  void take_ended() const;                        // front
-  JobState state_at_front(const Job& job) const;  // front
-  Status find(Identity id, Job*& job) const;      // front
+  void take_ended() const;                                                          // front
+  bool some_ended() const { return !front_.completed.empty() || !ended_.empty(); }  // front
+  JobState state_at_front(const Job& job) const;                                    // front
+  Status find(Identity id, Job*& job) const;                                        // front
   bool is_drained() const { return shared_.closed && front_.admitted == 0 && front_.ending == 0; }
   Epoch epoch_now() const { return {number(), front_.epoch + 1}; }
   base::Woken wait_for_work(base::Locked& lock, const base::Wait& wait);
@@ -180,47 +203,58 @@ class Service : public base::Service<Service, base::Kind::blocking> {
   // For a worker of ours; null: no more.
   Job* claim_for_worker(base::Interrupt& stop);
 
-  // Groups of cache lines: what the front writes, what the back writes, where they meet, and what both only read or seldom write.
+  // Groups of cache lines: what the front writes, what the back writes, where they meet, and what both only read or seldom write. In
+  // each the first line has what every job needs. Numbers of jobs and worker slots lie in arrays, for a list would fetch the neighbours.
   struct alignas(64) Front {
     base::Mutex mutex;
     uint32_t admitted = 0;
     uint32_t carved = 0;   // jobs of the slab that were ever used
     uint32_t resting = 0;  // jobs in unused
-    uint32_t ending = 0;   // values that a call of ours is dropping right now
+    uint64_t freed = 0;    // how many were ever put there: the last one lies before this place, around the array
     uint64_t next_sequence = 1;
     uint64_t epoch = 0;
+    uint64_t happened[kMoveCount - kBackMoves] = {};  // moves under this lock, or under both
+    base::AgeClock clock;
     uint64_t saturated = 0;
-    FrontList unused;     // free again, longest first
-    FrontList completed;  // ended and not yet named, oldest end first
-    FrontList named;      // ended and named
+    uint32_t ending = 0;  // values that a call of ours is dropping right now
+    FrontList completed;  // ended, got from the ring, and neither named nor taken yet; oldest end first
     base::Condition capacity;
     base::Condition drained;
-    Moves moves = {};  // how often each happened under the front lock, or under both
   };
   struct alignas(64) Back {
     base::Mutex mutex;
-    uint32_t busy = 0;  // jobs running or abandoned
-    BackList ready;     // taken from submitted, oldest first
-    BackList active;    // running and abandoned, oldest claim first
-    Moves moves = {};   // how often each happened under the back lock alone
+    uint32_t busy = 0;                   // jobs running or abandoned
+    uint32_t slots = 0;                  // of active that were ever used
+    uint32_t free_slots = 0;             // of those that are free again
+    uint64_t happened[kBackMoves] = {};  // moves under this lock alone
+    BackList ready;                      // got from submitted, oldest first
+    base::AgeClock clock;
   };
   struct alignas(64) Shared {
     Shared(const Options& options, Memory memory)
         : jobs(static_cast<Job*>(memory.jobs)),
-          cells(memory.cells),
+          arrays(memory.arrays),
+          active(Layout(options).active(memory.arrays)),
+          free_slots(Layout(options).free_slots(memory.arrays)),
+          unused(Layout(options).unused(memory.arrays)),
+          unused_mask(base::Crossing::cells_for(options.maximum_jobs) - 1),
           maximum_jobs(options.maximum_jobs),
           workers(options.workers),
           patience(options.patience) {}
     bool closed = false;  // both to write, either to read
     Job* const jobs;
-    base::Atomic<uint64_t>* const cells;
+    void* const arrays;
+    Job** const active;          // by worker slot: the job that it runs; back
+    uint32_t* const free_slots;  // numbers of free ones, a stack; back
+    uint32_t* const unused;      // places of jobs that are free again, longest first, as a ring; front
+    const uint32_t unused_mask;
     const uint32_t maximum_jobs, workers;
     const base::Patience patience;
   };
   mutable Front front_;
   mutable Back back_;
   mutable base::Crossing submitted_, ended_;
-  base::Claimers claimers_;
+  base::Claimers claimers_, takers_;
   base::Atomic<uint32_t> waiting_workers_;  // threads of ours that hold a worker slot and wait for another one
   Shared shared_;
 };
@@ -235,7 +269,6 @@ size_t Service::completed(size_t capacity, Each&& each) {
   if (front_.carved == 0) return count;  // no job yet, or none any more
   const auto name = [&](Job& job) {
     job.named = true;
-    front_.named.push_back(job);
     each(count++, identity_of(job));
   };
   while (count < capacity && !front_.completed.empty()) {

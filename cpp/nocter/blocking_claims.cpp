@@ -58,7 +58,7 @@ void Service::end_guard(Job& job, JobEvent event, Owned& output, Job** next, con
   }
   job.lost = event == JobEvent::lose;
   job.value = output.release();
-  move(job, JobState::running, event, back_.moves, after);
+  move(job, JobState::running, event, after);
   if (next != nullptr && !stop->raised()) {
     take_submitted();
     *next = ready_job();
@@ -73,7 +73,7 @@ void Service::retire_abandoned(Job& job, JobEvent event, Owned& output) {
   BothLocked lock(back_.mutex, front_.mutex);
   const Owned unwanted = output.release();
   if (unwanted.ends_itself()) front_.ending++;
-  move(job, JobState::abandoned, event, front_.moves, after);
+  move(job, JobState::abandoned, event, after);
   finish(lock, after, staying);
   if (planted("abandoned_output_leaks")) return;
   if (unwanted.ends_itself()) end_counted(unwanted);

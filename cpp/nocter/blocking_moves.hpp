@@ -12,11 +12,15 @@ using base::planted;
 // A slot that was freed rests behind so many others, so that a guard used after its end still finds a dead tag.
 inline constexpr uint32_t kRestingJobs = 64;
 
-__attribute__((always_inline)) inline Step Service::move(Job& job, JobState from, JobEvent event, Moves& moves,
-                                                         After& after) {
+__attribute__((always_inline)) inline uint64_t& Service::happened(JobState from, JobEvent event) {
+  const size_t number = number_of(from, event);
+  return number < kBackMoves ? back_.happened[number] : front_.happened[number - kBackMoves];
+}
+
+__attribute__((always_inline)) inline Step Service::move(Job& job, JobState from, JobEvent event, After& after) {
   const Step step = blocking::step(from, event);
   if (!step.allowed()) return step;
-  moves[static_cast<size_t>(from)][static_cast<size_t>(event)]++;
+  happened(from, event)++;
   switch (from) {
     case JobState::free:
       front_.admitted++;
@@ -25,15 +29,11 @@ __attribute__((always_inline)) inline Step Service::move(Job& job, JobState from
       back_.ready.erase(back_.ready.iterator_to(job));
       break;
     case JobState::completed:
-      (job.named ? front_.named : front_.completed).erase(front_.completed.iterator_to(job));
+      if (!job.named) front_.completed.erase(front_.completed.iterator_to(job));
       break;
     case JobState::running:
     case JobState::abandoned:
-      if (frees_worker(from, step)) {
-        job.interrupt.header.tag.disarm();  // it ends with the guard
-        back_.active.erase(back_.active.iterator_to(job));
-        worker_freed(after);
-      }
+      if (frees_worker(from, step)) worker_freed(job, after);
       break;
   }
   switch (step.next) {
@@ -42,7 +42,8 @@ __attribute__((always_inline)) inline Step Service::move(Job& job, JobState from
       break;
     case JobState::running:
       back_.busy++;
-      back_.active.push_back(job);
+      job.slot = back_.free_slots != 0 ? shared_.free_slots[--back_.free_slots] : back_.slots++;
+      shared_.active[job.slot] = &job;
       break;
     case JobState::abandoned:
       job.interrupt.interrupt.raise();
@@ -54,11 +55,13 @@ __attribute__((always_inline)) inline Step Service::move(Job& job, JobState from
   job.state.publish(static_cast<uint8_t>(step.next));
   // Pushed last: whoever takes it finds it whole.
   if (step.next == JobState::queued) submitted_.push(place_of(job));
-  if (step.next == JobState::completed) ended_.push(place_of(job));
+  if (step.next == JobState::completed) {
+    ended_.push(place_of(job));
+    takers_.call(after);
+  }
   if (event != JobEvent::submit && event != JobEvent::claim && event != JobEvent::take &&
       !(planted("cancel_tells_no_taker") && event == JobEvent::cancel)) {
-    job.ended.advance_open();
-    if (job.ended.asleep()) after.wakes.add(job.ended, true);
+    if (job.ended.advance_if_observed() && job.ended.asleep()) after.wakes.add(job.ended, true);
   }
   after.tell_waiters |= step.tells_waiters;
   return step;
@@ -67,13 +70,16 @@ __attribute__((always_inline)) inline Step Service::move(Job& job, JobState from
 inline void Service::slot_freed(Job& job, After& after) {
   front_.admitted--;
   front_.epoch += planted("epoch_stands_still") ? 0 : 1;
-  front_.unused.push_back(job);
+  shared_.unused[front_.freed++ & shared_.unused_mask] = place_of(job);
   front_.resting++;
   front_.capacity.tell_all(after.wakes);
   if (is_drained()) front_.drained.tell_all(after.wakes);
 }
 
-inline void Service::worker_freed(After& after) {
+inline void Service::worker_freed(Job& job, After& after) {
+  job.interrupt.header.tag.disarm();  // it ends with the guard
+  shared_.active[job.slot] = nullptr;
+  shared_.free_slots[back_.free_slots++] = job.slot;
   back_.busy -= planted("worker_stays_busy") ? 0 : 1;
   // A submit that comes at this moment tells by itself.
   if (!back_.ready.empty() || !submitted_.empty()) claimers_.call(after);
@@ -83,10 +89,7 @@ inline Job* Service::unused_job() {
   if (front_.carved < shared_.maximum_jobs && front_.resting <= kRestingJobs) {
     return new (&shared_.jobs[front_.carved++]) Job(*this);
   }
-  Job& job = front_.unused.front();
-  front_.unused.pop_front();
-  front_.resting--;
-  return &job;
+  return &shared_.jobs[shared_.unused[(front_.freed - front_.resting--) & shared_.unused_mask]];
 }
 
 inline Job* Service::ready_job() {
@@ -116,9 +119,9 @@ inline JobState Service::state_at_front(const Job& job) const {
 }
 
 inline void Service::hand_to_worker(Job& job, After& after) {
-  move(job, JobState::queued, JobEvent::claim, back_.moves, after);
+  move(job, JobState::queued, JobEvent::claim, after);
   if (job.interrupt.interrupt.raised() && !planted("interrupt_outlives_its_job")) job.interrupt.interrupt.clear();
-  job.running_since = base::coarse_now_ns();
+  job.running_since = back_.clock.stamp();
   job.running().tag.arm(base::Kind::running_job);
   job.interrupt.header.tag.arm(base::Kind::interrupt);
   // Whoever was woken for this job may have found another one: pass the wake on.
@@ -133,6 +136,39 @@ inline Status Service::find(Identity id, Job*& job) const {
   return (job->sequence == id.sequence || planted("stale_is_live")) && job->state_now() != JobState::free
              ? Status::ok
              : Status::unknown;
+}
+
+template <class Each>
+Status Service::take_many(const base::Wait* wait, size_t capacity, Each&& each) {
+  Reference staying(*this, Reference::later);
+  After after;
+  base::Locked lock(front_.mutex);
+  size_t count = 0;
+  const auto give = [&](Job& job) {
+    move(job, JobState::completed, JobEvent::take, after);
+    each(count++, identity_of(job), job.value.release(), job.lost);
+  };
+  for (base::Woken why = base::Woken::changed;;) {
+    if (shared_.closed) return Status::closed;
+    while (count < capacity && !front_.completed.empty()) give(front_.completed.front());
+    take_ended(capacity - count, [&](Job& job) {
+      job.named = true;  // so in no list
+      give(job);
+    });
+    if (count != 0) {
+      if (takers_.somebody_waits() && some_ended()) takers_.call(after);
+      finish(lock, after, staying);
+      return Status::ok;
+    }
+    if (wait == nullptr) return Status::pending;
+    if (why != base::Woken::changed) return status_of(why);
+    const base::WaitingWorker here(waiting_workers_, serves_here());
+    if (here.is_last_of(shared_.workers)) return Status::would_deadlock;
+    staying.hold();
+    why = takers_.wait(
+        lock, *wait, shared_.patience, [this] { return !ended_.empty(); },
+        [this] { return some_ended() || shared_.closed; });
+  }
 }
 
 }  // namespace nocter::blocking

@@ -66,4 +66,38 @@ constexpr Step step(JobState state, JobEvent event) {
   return refuse(Status::internal);
 }
 
+// The moves that there are, each with a number, so that how often each happened can be kept in a row. First those that happen under the
+// back lock alone, then the other two that happen to every job.
+struct Move {
+  JobState from;
+  JobEvent event;
+};
+inline constexpr Move kMoves[] = {
+    {JobState::queued, JobEvent::claim},        {JobState::running, JobEvent::complete},
+    {JobState::running, JobEvent::lose},        {JobState::free, JobEvent::submit},
+    {JobState::completed, JobEvent::take},      {JobState::completed, JobEvent::cancel},
+    {JobState::completed, JobEvent::shut_down}, {JobState::queued, JobEvent::cancel},
+    {JobState::queued, JobEvent::shut_down},    {JobState::running, JobEvent::cancel},
+    {JobState::running, JobEvent::shut_down},   {JobState::abandoned, JobEvent::complete},
+    {JobState::abandoned, JobEvent::lose},
+};
+inline constexpr size_t kMoveCount = sizeof kMoves / sizeof kMoves[0];
+inline constexpr size_t kBackMoves = 3;
+
+struct MoveNumbers {
+  uint8_t of[kJobStates][kJobEvents];
+  constexpr MoveNumbers() : of() {
+    for (auto& row : of) {
+      for (uint8_t& number : row) number = kMoveCount;
+    }
+    for (uint8_t i = 0; i < kMoveCount; i++)
+      of[static_cast<size_t>(kMoves[i].from)][static_cast<size_t>(kMoves[i].event)] = i;
+  }
+};
+inline constexpr MoveNumbers kMoveNumbers;
+// kMoveCount when there is no such move.
+constexpr size_t number_of(JobState from, JobEvent event) {
+  return kMoveNumbers.of[static_cast<size_t>(from)][static_cast<size_t>(event)];
+}
+
 }  // namespace nocter::blocking

@@ -96,6 +96,7 @@ class Atomic {
   // Relaxed accesses guide a policy or are protected by a lock: nothing depends on where they fall.
   T glance() const { return value_; }
   void jot(T value) { value_ = value; }
+  T glance_late() const { return load(); }
 
   const uint32_t* futex_word() const {
     const auto* words = reinterpret_cast<const uint32_t*>(&value_);
@@ -116,12 +117,18 @@ class Atomic {
   T value_;
 };
 
+// Everybody sees everything at once here, so there is nothing for them to do; tests/barrier_test.cpp tries them on the machine.
+inline void full_barrier() {}
+inline void light_barrier() {}
+inline void heavy_barrier() {}
+
 inline constexpr int64_t kForever = -1;
 inline constexpr int kEverybody = INT32_MAX;
 
 inline int64_t read_clock(clockid_t) { return sched::now(); }
 inline int64_t now_ns() { return sched::now(); }
 inline int64_t coarse_now_ns() { return sched::now(); }
+inline int64_t second() { return sched::now() / 1'000'000'000; }
 
 inline Slept futex_sleep(const uint32_t* word, uint32_t expected, const uint32_t* other, uint32_t other_expected,
                          int64_t deadline_ns) {

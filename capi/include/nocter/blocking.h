@@ -257,6 +257,38 @@ NOCTER_API NOCTER_NODISCARD nocter_status nocter_blocking_query(const nocter_blo
 NOCTER_API NOCTER_NODISCARD nocter_status nocter_blocking_completed(nocter_blocking *blocking, nocter_job_id *out_ids,
                                                                     size_t capacity, size_t *out_count);
 
+/** A job that nocter_blocking_take_many() took. */
+typedef struct nocter_taken {
+  /** Which. */
+  nocter_job_id id;
+  /** Its output, the caller's now; zero when the worker was lost. */
+  nocter_owned output;
+  /** NOCTER_OK or NOCTER_WORKER_LOST. */
+  nocter_status status;
+  /** 0. */
+  uint32_t reserved;
+} nocter_taken;
+
+/**
+ * @brief Takes jobs as they end, whichever they are: for a host where one place takes every job, one call a batch.
+ *
+ * Who takes some jobs by their identities leaves this call alone, for it takes those too. Jobs that
+ * nocter_blocking_completed() has named are left to whoever was told.
+ * @param blocking the service.
+ * @param wait how long to wait for the first; NULL: do not wait.
+ * @param[out] out what was taken, in the order in which it ended; each consumed its identity.
+ * @param capacity how many fit there, at least 1.
+ * @param[out] out_count how many were taken; 0 unless NOCTER_OK.
+ * @return NOCTER_OK: at least one; NOCTER_PENDING: none has ended and no wait was given; NOCTER_TIMEOUT;
+ *         NOCTER_INTERRUPTED; NOCTER_CLOSED: shut down; NOCTER_E_ARGUMENT; NOCTER_E_REENTRANT; NOCTER_E_FORKED;
+ *         NOCTER_E_WOULD_DEADLOCK: this thread runs a job of this service, and all its other workers wait likewise.
+ * @par Threads any thread; may wait.
+ * @since 0.1
+ */
+NOCTER_API NOCTER_NODISCARD nocter_status nocter_blocking_take_many(nocter_blocking *blocking, const nocter_wait *wait,
+                                                                    nocter_taken *out, size_t capacity,
+                                                                    size_t *out_count);
+
 /**
  * @brief Ends the caller's interest in a job.
  *

@@ -17,19 +17,20 @@ namespace nocter::base {
 class Crossing {
  public:
   // `cells` must all be zero, and be as many as numbers can be on their way at once, rounded up to a power of two.
-  Crossing(Atomic<uint64_t>* cells, uint32_t count) : cells_(cells), mask_(count - 1) {}
+  Crossing(Atomic<uint64_t>* cells, uint32_t count)
+      : cells_(cells), mask_(count - 1), shift_(static_cast<uint32_t>(std::countr_zero(count))) {}
   static uint32_t cells_for(uint32_t most) { return std::bit_ceil(most); }
 
-  // The pushing side. Sequentially consistent, as are all looks: who pushes and then looks for sleepers, and who counts itself as a
-  // sleeper and then looks here, cannot both see nothing.
+  // The pushing side. Who pushes and then looks for sleepers, and who counts itself as a sleeper and then looks here, cannot both see
+  // nothing when the one crosses the light barrier in between and the other the heavy one.
   void push(uint32_t number) {
-    cells_[pushed_ & mask_].store(lap_of(pushed_) << 32 | number);
+    cells_[pushed_ & mask_].publish(lap_of(pushed_) << 32 | number);
     pushed_++;
   }
   // Anybody, as a glance; the taking side, for sure.
   bool empty() const {
     const uint64_t taken = taken_.glance();
-    return cells_[taken & mask_].load() >> 32 != lap_of(taken);
+    return cells_[taken & mask_].observe() >> 32 != lap_of(taken);
   }
   // The taking side: coming(number) for as many as there are, at most `most`, so that memory can be fetched; then each(number), oldest
   // first.
@@ -38,7 +39,7 @@ class Crossing {
     const uint64_t from = taken_.glance();
     uint64_t to = from;
     for (; to - from <= mask_ && to - from < most; to++) {
-      const uint64_t cell = cells_[to & mask_].load();
+      const uint64_t cell = cells_[to & mask_].observe();
       if (cell >> 32 != lap_of(to)) break;
       coming(static_cast<uint32_t>(cell));
     }
@@ -49,10 +50,10 @@ class Crossing {
 
  private:
   // Never zero for the first lap, so that zeroed cells are empty.
-  uint64_t lap_of(uint64_t position) const { return (position / (uint64_t{mask_} + 1) + 1) & UINT32_MAX; }
+  uint64_t lap_of(uint64_t position) const { return ((position >> shift_) + 1) & UINT32_MAX; }
 
   Atomic<uint64_t>* const cells_;
-  const uint32_t mask_;
+  const uint32_t mask_, shift_;
   alignas(64) uint64_t pushed_ = 0;
   alignas(64) Atomic<uint64_t> taken_;
 };

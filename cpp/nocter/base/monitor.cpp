@@ -22,19 +22,32 @@ bool EventCount::advance(uint64_t& now, bool observed) {
   return false;
 }
 
+bool EventCount::over_already(uint64_t seen, const Wait& wait, Woken& found) const {
+  if (look(seen, found)) return true;
+  if (wait.interrupt != nullptr && wait.interrupt->raised()) {
+    if (!look(seen, found)) found = Woken::interrupted;
+    return true;
+  }
+  if (wait.deadline_ns == kForever || now_ns() < wait.deadline_ns) return false;
+  if (!look(seen, found)) found = Woken::timed_out;
+  return true;
+}
+
 Woken EventCount::wait(uint64_t seen, const Wait& wait, Patience patience) {
   Woken found;
-  if (look(seen, found)) return found;
-  if (wait.interrupt != nullptr && wait.interrupt->raised()) return look(seen, found) ? found : Woken::interrupted;
-  if (wait.deadline_ns != kForever && now_ns() >= wait.deadline_ns) {
-    return look(seen, found) ? found : Woken::timed_out;
-  }
+  if (over_already(seen, wait, found)) return found;
   if (patience.spins + patience.yields == 0) return sleep(seen, wait);
-  Interrupt* const interrupt = wait.interrupt;
-  const bool over = alertness_.stay_awake(patience, [&] {
-    return word_.glance() >> kVersionShift != seen || (interrupt != nullptr && interrupt->raised());
-  });
-  if (over && look(seen, found)) return found;
+  if (stay_awake(wait, patience, [&] { return word_.glance() >> kVersionShift != seen; }) && look(seen, found))
+    return found;
+  const int64_t asleep_since = now_ns();
+  found = sleep(seen, wait);
+  alertness_.slept(now_ns() - asleep_since);
+  return found;
+}
+
+Woken EventCount::sleep_until_moved(uint64_t seen, const Wait& wait) {
+  Woken found;
+  if (over_already(seen, wait, found)) return found;
   const int64_t asleep_since = now_ns();
   found = sleep(seen, wait);
   alertness_.slept(now_ns() - asleep_since);
@@ -90,8 +103,25 @@ void FutexMutex::lock_contended() {
     uint32_t free = kFree;
     if (word_.compare_exchange(free, kHeld)) return;
   }
-  while (word_.exchange(kWanted) != kFree) {
-    futex_sleep(word_.futex_word(), kWanted, nullptr, 0, kForever);
+  for (;;) {
+    const uint32_t seen = answered_.load();
+    calls_.fetch_add(1);
+    heavy_barrier();
+    // When it is free now, the call stands for nobody and its answer wakes nobody, or somebody who looks and sleeps again.
+    uint32_t free = kFree;
+    if (word_.compare_exchange(free, kHeld)) return;
+    // Whoever holds it now sees the call when it releases.
+    futex_sleep(answered_.futex_word(), seen, nullptr, 0, kForever);
+  }
+}
+
+// One call less, one sleeper woken. It moves what they sleep on, so that a caller that is not asleep yet does not go to sleep.
+void FutexMutex::answer_call() {
+  for (uint32_t calls = calls_.load(); calls != 0;) {
+    if (!calls_.compare_exchange(calls, calls - 1)) continue;
+    answered_.fetch_add(1);
+    futex_wake(answered_.futex_word(), 1);
+    return;
   }
 }
 

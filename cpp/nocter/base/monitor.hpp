@@ -71,6 +71,28 @@ class Alertness {
   Atomic<uint32_t> state_;
 };
 
+// Stamps for ages, under its owner's lock. Where stamps come so fast that the kernel's tick does not move between two readings, the next few
+// do without one; when they stop coming so fast those few are off by what lies between them, a second at most.
+class AgeClock {
+ public:
+  int64_t stamp() {
+    const int64_t now_second = second();
+    if (unread_ != 0 && now_second == second_) {
+      unread_--;
+      return last_;
+    }
+    const int64_t now = coarse_now_ns();
+    unread_ = now == last_ ? kUnread : 0;
+    second_ = now_second;
+    return last_ = now;
+  }
+
+ private:
+  static constexpr uint32_t kUnread = 15;
+  int64_t last_ = 0, second_ = 0;
+  uint32_t unread_ = 0;
+};
+
 // ---- Interrupt ------------------------------------------------------------------------------------------------------
 
 // Raising is two plain steps on lock-free words, so a signal handler may do it.
@@ -147,6 +169,14 @@ class EventCount {
 
   // Returns when the version is no longer `seen`, and for nothing else but close, interrupt, signal and deadline.
   Woken wait(uint64_t seen, const Wait& wait, Patience patience);
+  // The two halves of a wait apart, for those who must look at more than the version before they sleep: whether `ready` or an interrupt
+  // ended it while awake; and the sleep, after observe() or version() and a look at everything.
+  template <class Ready>
+  bool stay_awake(const Wait& wait, Patience patience, Ready&& ready) {
+    return alertness_.stay_awake(patience,
+                                 [&] { return ready() || (wait.interrupt != nullptr && wait.interrupt->raised()); });
+  }
+  Woken sleep_until_moved(uint64_t seen, const Wait& wait);
   // The first look of a wait, for those who must do something before they stay: true when it is over already.
   bool look(uint64_t seen, Woken& found) const {
     uint64_t ignored;
@@ -166,6 +196,7 @@ class EventCount {
     found = (word & kClosed) != 0 ? Woken::closed : Woken::changed;
     return true;
   }
+  bool over_already(uint64_t seen, const Wait& wait, Woken& found) const;
   Woken sleep(uint64_t seen, const Wait& wait);
 
   Atomic<uint64_t> word_{kFirst << kVersionShift};
@@ -175,22 +206,30 @@ class EventCount {
 
 // ---- Mutex ----------------------------------------------------------------------------------------------------------
 
-// A futex lock after U. Drepper, "Futexes Are Tricky", 2004, whose waiters first spin and yield. Unfair on purpose: a thread
-// that comes back at once finds the lock's cache line still its own, so a busy pair of threads takes turns in runs.
+// A futex lock whose waiters first spin and yield. Unfair on purpose: a thread that comes back at once finds the lock's cache line still
+// its own, so a busy pair of threads takes turns in runs. Releasing it is a plain store and a look at who sleeps, so that the
+// stores before it need not have left the core; who goes to sleep pays for that with the heavy barrier.
 class FutexMutex {
  public:
   void lock() {
     uint32_t free = kFree;
     if (!word_.compare_exchange(free, kHeld)) lock_contended();
   }
+  // The next holder may end the object of which this is a part before the look: see Atomic::glance_late().
   void unlock() {
-    if (word_.exchange(kFree) == kWanted) futex_wake(word_.futex_word(), 1);
+    word_.publish(kFree);
+    light_barrier();
+    if (calls_.glance_late() != 0) [[unlikely]]
+      answer_call();
   }
 
  private:
-  static constexpr uint32_t kFree = 0, kHeld = 1, kWanted = 2;
+  static constexpr uint32_t kFree = 0, kHeld = 1;
   void lock_contended();
+  void answer_call();
   Atomic<uint32_t> word_;
+  Atomic<uint32_t> calls_;     // of sleepers that nobody has answered yet
+  Atomic<uint32_t> answered_;  // moves with every answer: what sleepers sleep on
 };
 
 #ifdef NOCTER_TEST_MONITOR

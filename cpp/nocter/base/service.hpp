@@ -19,12 +19,13 @@ struct After {
 };
 
 // Those who wait for something to claim. A claimer counts itself, then looks once more, then sleeps; who offers something makes it
-// visible, then looks at the counts. So a claimer is found even when the two hold different locks.
+// visible, then looks at the counts, each with its barrier in between. So a claimer is found even when the two hold different locks.
 class Claimers {
  public:
   // There may be something to claim: a claimer must look, unless one is awake and about to, or called and on its way; it will call
   // the next one if it leaves something. One at a time, so that a sleeper that takes its time to come is not woken by every offer.
   void call(After& after) {
+    light_barrier();
     if (waiting_.load() != 0 && looking_.load() == 0 && called_.exchange(1) == 0) {
       count_.advance_open();
       after.wakes.add(count_, false);
@@ -43,7 +44,11 @@ class Claimers {
   void stay() { looking_.fetch_add(1); }
   void stayed() { looking_.fetch_sub(1); }
   // A claim finds nothing: the work notifier is to be told of what comes. To be said first; then look once more.
-  void miss() { missed_.store(1); }
+  void miss() {
+    if (missed_.load() != 0) return;
+    missed_.store(1);
+    heavy_barrier();
+  }
 
   // Waits, with the claimers' lock released: awake for a while, then asleep. `offered` is asked without the lock, `ready` with it: whether
   // there is something to look at.
@@ -64,6 +69,7 @@ class Claimers {
     // A call that came too late for whoever waited before must not stand for a call of this one. After the version was read: a call
     // that comes later still moves it.
     called_.store(0);
+    heavy_barrier();
     Woken why = Woken::changed;
     if (!ready() || planted("no_second_look")) {
       lock.unlock();
@@ -174,8 +180,8 @@ class Service {
   // destroy the service because of it: whoever has something left to do holds it meanwhile.
   template <class Lock>
   void finish(Lock& lock, After& after, Reference& staying) {
-    const bool waiters = after.tell_waiters && waiters_.is_noticed();
-    const bool work = after.tell_work && work_.is_noticed();
+    const bool waiters = after.tell_waiters && is_noticed(waiters_);
+    const bool work = after.tell_work && is_noticed(work_);
     if (!waiters && !work && after.wakes.empty()) {
       lock.unlock();
       return;
@@ -191,6 +197,12 @@ class Service {
 
  private:
   T& self_of() { return static_cast<T&>(*this); }
+  // A host that asks and then queries crosses no heavy barrier.
+  static bool is_noticed(const Notifier& notifier) {
+    if (notifier.wake == nullptr) return false;
+    full_barrier();
+    return notifier.is_noticed();
+  }
 
   const uint64_t number_;
   const Notifier waiters_, work_;

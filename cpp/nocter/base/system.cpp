@@ -1,11 +1,20 @@
 #include "nocter/base/system.hpp"
 
+#include <linux/membarrier.h>
 #include <sys/mman.h>
 #include <sys/random.h>
 
 namespace nocter::base {
 
+constinit std::atomic<bool> barriers_are_light{false};
+
 namespace {
+
+long membarrier(int command) { return syscall(SYS_membarrier, command, 0, 0); }
+bool may_command_barriers() { return membarrier(MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED) == 0; }
+__attribute__((constructor)) void choose_barriers() {
+  barriers_are_light.store(may_command_barriers(), std::memory_order_relaxed);
+}
 
 // However long the wait, look again after so much: no wait is ever left to one wake alone.
 constexpr int64_t kSlice = 3'600'000'000'000;
@@ -64,6 +73,25 @@ Slept futex_sleep(const uint32_t* word, uint32_t expected, const uint32_t* other
 void futex_wake(const uint32_t* word, int count) {
   const int error = errno;
   syscall(SYS_futex, word, FUTEX_WAKE_PRIVATE, count, nullptr, nullptr, 0);
+  errno = error;
+}
+
+void heavy_barrier() {
+  if (!barriers_are_light.load(std::memory_order_relaxed)) {
+    full_barrier();
+    return;
+  }
+  const int error = errno;
+  // A process that was forked may have to ask once more.
+  if (membarrier(MEMBARRIER_CMD_PRIVATE_EXPEDITED) != 0 &&
+      !(may_command_barriers() && membarrier(MEMBARRIER_CMD_PRIVATE_EXPEDITED) == 0)) {
+    // A sandbox that came later forbids it. From now on nobody's barrier is light; those who are in the middle of one have crossed a
+    // full one long before this has slept.
+    barriers_are_light.store(false);
+    constexpr timespec kLongEnough = {0, 1'000'000};
+    nanosleep(&kLongEnough, nullptr);
+    full_barrier();
+  }
   errno = error;
 }
 

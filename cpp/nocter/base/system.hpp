@@ -35,6 +35,11 @@ class Atomic {
   // For a value that only guides a policy, or that a lock protects and others merely glance at.
   T glance() const { return value_.load(std::memory_order_relaxed); }
   void jot(T value) { value_.store(value, std::memory_order_relaxed); }
+  // A glance at an object that another thread may have ended by now, in memory of ours that is never given back: ThreadSanitizer would
+  // take it for a race with the object that lies there next.
+  __attribute__((no_sanitize("thread"))) T glance_late() const {
+    return __atomic_load_n(reinterpret_cast<const T*>(&value_), __ATOMIC_RELAXED);
+  }
 
   // The 32 bits that the kernel compares: the low half of a wider word.
   const uint32_t* futex_word() const {
@@ -47,6 +52,21 @@ class Atomic {
   std::atomic<T> value_;
 };
 
+// Two barriers that belong together. One side stores, crosses the light one, and loads; the other stores, crosses the heavy one, and loads:
+// then not both miss the other's store. The light one costs nothing and is for those who work; the heavy one is a system call
+// (membarrier), which makes every core that runs a thread of this process cross a full barrier, and is for those about to sleep. Where the
+// system has no such call both are full barriers. No data is published by either: the values are read again under a lock.
+extern std::atomic<bool> barriers_are_light;
+inline void full_barrier() { __sync_synchronize(); }
+inline void light_barrier() {
+  if (barriers_are_light.load(std::memory_order_relaxed)) [[likely]] {
+    std::atomic_signal_fence(std::memory_order_seq_cst);
+  } else {
+    full_barrier();
+  }
+}
+void heavy_barrier();
+
 inline constexpr int64_t kForever = -1;
 inline constexpr int kEverybody = INT32_MAX;
 
@@ -58,6 +78,8 @@ inline int64_t read_clock(clockid_t clock) {
 inline int64_t now_ns() { return read_clock(CLOCK_MONOTONIC); }
 // To the kernel's tick and a fifth of the price: for ages, never for deadlines.
 inline int64_t coarse_now_ns() { return read_clock(CLOCK_MONOTONIC_COARSE); }
+// A number that changes about once a second, for a third of the price of that.
+inline int64_t second() { return time(nullptr); }
 
 enum class Slept { woken, timed_out, signalled };
 

@@ -1,5 +1,5 @@
 // nocter in benchmark A, over the C interface: two workers of the library's own, and one loop thread that submits,
-// waits on a signal, asks which jobs ended, and takes them.
+// and takes jobs as they end, a batch a call.
 #include <nocter.h>
 
 #include "../peers/a/roundtrip.hpp"
@@ -15,11 +15,9 @@ void need(nocter_status status, const char* what) {
 class Peer {
  public:
   explicit Peer(rt::Driver& driver) : driver_(driver) {
-    need(nocter_signal_create(&signal_), "signal");
     nocter_blocking_options options = NOCTER_BLOCKING_OPTIONS_INIT;
     options.maximum_jobs = driver.window() < rt::kWorkers ? rt::kWorkers : driver.window();
     options.workers = rt::kWorkers;
-    options.waiters = nocter_signal_notifier(signal_);
     need(nocter_blocking_create(&options, &blocking_), "create");
     nocter_workers* workers = nullptr;  // the process ends without stopping them
     need(nocter_blocking_serve(blocking_, run_job, nullptr, nullptr, &workers), "serve");
@@ -34,20 +32,13 @@ class Peer {
 
   void run() {
     const nocter_wait forever = {NOCTER_FOREVER, nullptr, 0, 0};
-    nocter_job_id ids[kBatch];
+    nocter_taken taken[kBatch];
     while (!driver_.finished()) {
-      const uint64_t seen = nocter_signal_version(signal_);
       size_t count = 0;
-      need(nocter_blocking_completed(blocking_, ids, kBatch, &count), "completed");
-      if (count == 0) {
-        uint64_t version;
-        need(nocter_signal_wait(signal_, seen, &forever, &version), "wait");
-        continue;
-      }
+      need(nocter_blocking_take_many(blocking_, &forever, taken, kBatch, &count), "take_many");
       for (size_t i = 0; i < count; i++) {
-        nocter_owned output;
-        need(nocter_blocking_take(blocking_, ids[i], nullptr, &output), "take");
-        driver_.completed(*this, static_cast<rt::Job*>(output.data));
+        need(taken[i].status, "job");
+        driver_.completed(*this, static_cast<rt::Job*>(taken[i].output.data));
       }
     }
   }
@@ -62,7 +53,6 @@ class Peer {
   }
 
   rt::Driver& driver_;
-  nocter_signal* signal_ = nullptr;
   nocter_blocking* blocking_ = nullptr;
 };
 
