@@ -132,6 +132,13 @@ class [[nodiscard]] running_job {
   detail::handle<nocter_running_job, nocter_running_job_drop> handle_;
 };
 
+/// A job that take_many() took.
+template <class Out>
+struct taken {
+  job_id id;                    ///< Which.
+  std::unique_ptr<Out> output;  ///< Null when the worker was lost.
+};
+
 /// What cancel() found and brought back.
 template <class In, class Out>
 struct cancelled {
@@ -221,6 +228,13 @@ class blocking {
     if (code != NOCTER_OK) return detail::refused<std::vector<job_id>>(code);
     return std::vector<job_id>(ids.begin(), ids.begin() + static_cast<std::ptrdiff_t>(count));
   }
+  /// Takes jobs as they end, whichever they are, at most so many, and waits for the first: for a program where one place
+  /// takes every job.
+  result<std::vector<taken<Out>>> take_many(std::size_t capacity = 64, const wait& until = wait::forever()) {
+    return take_many_for(capacity, until.native());
+  }
+  /// The same without waiting: status::pending when none has ended.
+  result<std::vector<taken<Out>>> try_take_many(std::size_t capacity = 64) { return take_many_for(capacity, nullptr); }
   /// Gives a job up: what nobody runs comes back, what runs is abandoned.
   result<cancelled<In, Out>> cancel(job_id id) {
     nocter_job_state was = 0;
@@ -317,6 +331,19 @@ class blocking {
     const nocter_status code = nocter_blocking_take(handle_.get(), id.native(), until, &output);
     if (code != NOCTER_OK) return detail::refused<std::unique_ptr<Out>>(code);
     return detail::received<Out>(output);
+  }
+
+  result<std::vector<taken<Out>>> take_many_for(std::size_t capacity, const nocter_wait* until) {
+    std::vector<nocter_taken> room(capacity);
+    std::vector<taken<Out>> some;
+    some.reserve(capacity);  // nothing may fail once they are ours
+    std::size_t count = 0;
+    const nocter_status code = nocter_blocking_take_many(handle_.get(), until, room.data(), capacity, &count);
+    if (code != NOCTER_OK) return detail::refused<std::vector<taken<Out>>>(code);
+    for (std::size_t i = 0; i < count; i++) {
+      some.push_back({job_id(room[i].id), detail::received<Out>(room[i].output)});
+    }
+    return some;
   }
 
   detail::handle<nocter_blocking, nocter_blocking_destroy> handle_;

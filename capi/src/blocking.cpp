@@ -249,11 +249,11 @@ nocter_status nocter_blocking_take(nocter_blocking* blocking, nocter_job_id id, 
   return explain(status, __func__);
 }
 
-nocter_status nocter_blocking_take_many(nocter_blocking* blocking, const nocter_wait* wait, nocter_taken* out,
+nocter_status nocter_blocking_take_many(nocter_blocking* blocking, const nocter_wait* wait, nocter_taken* out_taken,
                                         size_t capacity, size_t* out_count) {
   if (out_count != nullptr) *out_count = 0;
   if (const nocter_status status = check_call(blocking, __func__); status != NOCTER_OK) return status;
-  if (out == nullptr) return fail_null(__func__, "out");
+  if (out_taken == nullptr) return fail_null(__func__, "out_taken");
   if (out_count == nullptr) return fail_null(__func__, "out_count");
   if (capacity == 0) return fail_argument(__func__, "capacity", "is 0");
   WaitArgument limits;
@@ -261,7 +261,7 @@ nocter_status nocter_blocking_take_many(nocter_blocking* blocking, const nocter_
   size_t count = 0;
   const Status status = core(blocking)->take_many(
       limits.pointer(), capacity, [&](size_t i, base::Identity id, base::Owned output, bool lost) {
-        out[i] = {to_job_id(id), capi::to_c(output), lost ? NOCTER_WORKER_LOST : NOCTER_OK, 0};
+        out_taken[i] = {to_job_id(id), capi::to_c(output), lost ? NOCTER_WORKER_LOST : NOCTER_OK, 0};
         count = i + 1;
       });
   *out_count = count;

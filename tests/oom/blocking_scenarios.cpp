@@ -76,6 +76,16 @@ nocter_status completed(World& world, size_t capacity) {
   return nocter_blocking_completed(world.service, world.out.ids, capacity, world.fill(world.out.count));
 }
 
+nocter_status take_many(World& world, size_t capacity) {
+  nocter_taken taken[4];
+  size_t count = 0;
+  const nocter_status status = nocter_blocking_take_many(world.service, nullptr, taken, capacity, &count);
+  for (size_t i = 0; i < count; i++) {
+    if (taken[i].output.drop != nullptr) taken[i].output.drop(taken[i].output.data);
+  }
+  return status;
+}
+
 nocter_status wait_epoch(World& world, const nocter_wait* wait) {
   return nocter_blocking_wait_epoch(world.service, world.epoch, wait, world.fill(world.out.epoch));
 }
@@ -118,6 +128,9 @@ Scenarios blocking_scenarios() {
       {"completed_none", a_queued_job, [](World& world) { return completed(world, 4); }, NOCTER_OK},
       {"completed_some", a_busy_service, [](World& world) { return completed(world, 4); }, NOCTER_OK},
       {"completed_more_than_fit", a_busy_service, [](World& world) { return completed(world, 1); }, NOCTER_OK},
+      {"take_many_none", a_queued_job, [](World& world) { return take_many(world, 4); }, NOCTER_PENDING},
+      {"take_many_some", a_busy_service, [](World& world) { return take_many(world, 4); }, NOCTER_OK},
+      {"take_many_without_room", a_busy_service, [](World& world) { return take_many(world, 0); }, NOCTER_E_ARGUMENT},
       {"completed_without_room", a_busy_service, [](World& world) { return completed(world, 0); }, NOCTER_E_ARGUMENT},
 
       {"epoch", an_empty_service,

@@ -12,5 +12,6 @@ std::vector<Scenario> capacity_scenarios();
 std::vector<Scenario> wait_scenarios();
 std::vector<Scenario> shutdown_scenarios();
 std::vector<Scenario> notifier_scenarios();
+std::vector<Scenario> batch_scenarios();
 
 }  // namespace sched

@@ -233,6 +233,24 @@ class Blocking(Handle):
         check(lib.nocter_blocking_completed(self.pointer, ids, capacity, count))
         return [JobId(ids[index]) for index in range(count[0])]
 
+    def take_many(
+        self, capacity: int = 256, timeout: Optional[float] = None, interrupt: Optional[Interrupt] = None
+    ) -> List[Tuple[JobId, Any]]:
+        """Takes jobs as they end, whichever they are: for a program where one place takes every job.
+
+        In place of an output that never came there is a WorkerLost, which is not raised: the others have theirs.
+        """
+        if not 1 <= capacity <= lib.NOCTER_BLOCKING_MAXIMUM_JOBS:
+            raise ValueError(f"capacity must be from 1 to {lib.NOCTER_BLOCKING_MAXIMUM_JOBS}, not {capacity}")
+        pointer, room, count = self.pointer, ffi.new("nocter_taken[]", capacity), ffi.new("size_t *")
+        call = lib.nocter_blocking_take_many
+        check(wait_until_done(lambda wait: call(pointer, wait, room, capacity, count), timeout, interrupt))
+        lost = lib.NOCTER_WORKER_LOST
+        return [
+            (JobId(taken.id), error(lost) if taken.status == lost else self._store.take(ffi.addressof(taken, "output")))
+            for taken in room[0 : count[0]]
+        ]
+
     def cancel(self, job: JobId) -> Tuple[JobState, Any]:
         """Ends the interest in a job. The state it was in, with its input (QUEUED) or output (COMPLETED), else None."""
         id, was, owned = raw(job, JobId), ffi.new("nocter_job_state *"), ffi.new("nocter_owned *")

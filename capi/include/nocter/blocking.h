@@ -276,7 +276,7 @@ typedef struct nocter_taken {
  * nocter_blocking_completed() has named are left to whoever was told.
  * @param blocking the service.
  * @param wait how long to wait for the first; NULL: do not wait.
- * @param[out] out what was taken, in the order in which it ended; each consumed its identity.
+ * @param[out] out_taken what was taken, in the order in which it ended; each consumed its identity.
  * @param capacity how many fit there, at least 1.
  * @param[out] out_count how many were taken; 0 unless NOCTER_OK.
  * @return NOCTER_OK: at least one; NOCTER_PENDING: none has ended and no wait was given; NOCTER_TIMEOUT;
@@ -286,7 +286,7 @@ typedef struct nocter_taken {
  * @since 0.1
  */
 NOCTER_API NOCTER_NODISCARD nocter_status nocter_blocking_take_many(nocter_blocking *blocking, const nocter_wait *wait,
-                                                                    nocter_taken *out, size_t capacity,
+                                                                    nocter_taken *out_taken, size_t capacity,
                                                                     size_t *out_count);
 
 /**

@@ -181,6 +181,13 @@ impl<I: Send, O: Send> Blocking<I, O> {
         Ok(ids.into_iter().take(count).map(JobId).collect())
     }
 
+    /// Takes jobs as they end, whichever they are, at most so many: for a program where one place takes every job. A job
+    /// whose worker was lost has `None` for its output. Jobs that [`completed`](Self::completed) named are left alone.
+    pub fn take_many(&self, capacity: usize, wait: &Wait<'_>) -> Result<Vec<(JobId, Option<O>)>> {
+        let taken = self.panics.around(|| raw::take_many(&self.service, capacity, &wait.raw()))?;
+        Ok(taken.into_iter().map(|(id, output)| (JobId(id), output.and_then(Payload::into_value))).collect())
+    }
+
     /// Ends the interest in a job. A queued or completed one ends at once and gives back what it holds; a running one
     /// becomes abandoned: it is told so, and its output will be dropped.
     pub fn cancel(&self, id: JobId) -> Result<Cancelled<I, O>> {

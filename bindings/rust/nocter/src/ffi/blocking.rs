@@ -90,6 +90,27 @@ pub(crate) fn take<I, O>(service: &Service<I, O>, id: sys::nocter_job_id, wait: 
     Ok(unsafe { Payload::from_raw(output) })
 }
 
+/// What was taken: an output, unless its worker was lost.
+pub(crate) type Taken<O> = (sys::nocter_job_id, Option<Payload<O>>);
+
+pub(crate) fn take_many<I, O>(service: &Service<I, O>, capacity: usize, wait: &Wait<'_>) -> Result<Vec<Taken<O>>> {
+    let none = || sys::nocter_taken { id: NO_JOB, output: NOTHING, status: 0, reserved: 0 };
+    let mut room: Vec<_> = std::iter::repeat_with(none).take(capacity).collect();
+    let mut count = 0;
+    let handle = service.handle.pointer();
+    let status = unsafe {
+        sys::nocter_blocking_take_many(handle, wait.pointer(), room.as_mut_ptr(), room.len(), &mut count)
+    };
+    check(status)?;
+    room.truncate(count);
+    // As in take().
+    let output = |taken: &sys::nocter_taken| match taken.status {
+        0 => Some(unsafe { Payload::from_raw(taken.output) }),
+        _ => None,
+    };
+    Ok(room.iter().map(|taken| (taken.id, output(taken))).collect())
+}
+
 pub(crate) fn query<I, O>(service: &Service<I, O>, id: sys::nocter_job_id) -> Result<sys::nocter_job_state> {
     let mut state = 0;
     check(unsafe { sys::nocter_blocking_query(service.handle.pointer(), id, &mut state) })?;
