@@ -132,7 +132,7 @@
 #   nocter_status status;
 #   uint32_t reserved;
 # } nocter_taken;
-# nocter_status nocter_blocking_take_many(nocter_blocking *blocking, const nocter_wait *wait, nocter_taken *out, size_t capacity, size_t *out_count);
+# nocter_status nocter_blocking_take_many(nocter_blocking *blocking, const nocter_wait *wait, nocter_taken *out_taken, size_t capacity, size_t *out_count);
 # nocter_status nocter_blocking_cancel(nocter_blocking *blocking, nocter_job_id id, nocter_job_state *out_was, nocter_owned *out_reclaimed);
 # nocter_status nocter_blocking_epoch(const nocter_blocking *blocking, nocter_epoch *out);
 # nocter_status nocter_blocking_wait_epoch(nocter_blocking *blocking, nocter_epoch later_than, const nocter_wait *wait, nocter_epoch *out);

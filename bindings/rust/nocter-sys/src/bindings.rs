@@ -1073,7 +1073,7 @@ extern "C" {
     #[doc = " nocter_blocking_completed() has named are left to whoever was told."]
     #[doc = " @param blocking the service."]
     #[doc = " @param wait how long to wait for the first; NULL: do not wait."]
-    #[doc = " @param[out] out what was taken, in the order in which it ended; each consumed its identity."]
+    #[doc = " @param[out] out_taken what was taken, in the order in which it ended; each consumed its identity."]
     #[doc = " @param capacity how many fit there, at least 1."]
     #[doc = " @param[out] out_count how many were taken; 0 unless NOCTER_OK."]
     #[doc = " @return NOCTER_OK: at least one; NOCTER_PENDING: none has ended and no wait was given; NOCTER_TIMEOUT;"]
@@ -1084,7 +1084,7 @@ extern "C" {
     pub fn nocter_blocking_take_many(
         blocking: *mut nocter_blocking,
         wait: *const nocter_wait,
-        out: *mut nocter_taken,
+        out_taken: *mut nocter_taken,
         capacity: usize,
         out_count: *mut usize,
     ) -> nocter_status;
