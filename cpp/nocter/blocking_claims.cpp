@@ -33,7 +33,7 @@ Status Service::claim(const Wait* wait, Job*& out) {
     }
     if (wait == nullptr || why != Woken::changed) {
       // As in a wait: said first, then looked once more.
-      claimers_.miss();
+      if (tells_work()) claimers_.miss();
       if (!submitted_.empty() && back_.busy < shared_.workers) continue;
       return wait == nullptr ? Status::empty : status_of(why);
     }

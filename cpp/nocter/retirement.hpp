@@ -195,7 +195,7 @@ class Service : public base::Service<Service, base::Kind::retirement> {
   const uint32_t maximum_resources_, workers_;
   const base::Patience patience_;
   const base::Notifier orphans_;  // of our own: cleaning orphans is a wake, which inside itself becomes one more turn
-  base::Claimers claimers_;
+  base::Claimers claimers_{base::Claimers::Offers::under_the_lock};
   base::Atomic<uint32_t> waiting_workers_;  // threads of ours that hold a worker slot and wait for another one
 };
 

@@ -33,7 +33,7 @@ Status Service::claim(const Wait* wait, Record*& out) {
       return Status::ok;
     }
     if (wait == nullptr || why != Woken::changed) {
-      claimers_.miss();
+      if (tells_work()) claimers_.miss();
       return wait == nullptr ? Status::empty : status_of(why);
     }
     const WaitingWorker here(waiting_workers_, serves_here());

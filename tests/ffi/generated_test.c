@@ -490,6 +490,10 @@ static bool check_success(const struct spoil *spoil, const union value *values,
       nocter_owned owned;
       memcpy(&owned, out[i], sizeof owned);
       if (owned.drop != NULL) owned.drop(owned.data);
+    } else if (parameter->kind == IS_OUT && strcmp(parameter->type, "nocter_taken") == 0) {
+      nocter_taken taken;
+      memcpy(&taken, out[i], sizeof taken);
+      if (taken.output.drop != NULL) taken.output.drop(taken.output.data);
     }
   }
   return fine;

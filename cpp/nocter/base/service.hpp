@@ -22,6 +22,10 @@ struct After {
 // visible, then looks at the counts, each with its barrier in between. So a claimer is found even when the two hold different locks.
 class Claimers {
  public:
+  // Where those who offer hold the claimers' own lock, the lock does what the barriers do elsewhere.
+  enum class Offers : uint8_t { apart, under_the_lock };
+  explicit Claimers(Offers offers = Offers::apart) : offers_(offers) {}
+
   // There may be something to claim: a claimer must look, unless one is awake and about to, or called and on its way; it will call
   // the next one if it leaves something. One at a time, so that a sleeper that takes its time to come is not woken by every offer.
   void call(After& after) {
@@ -47,7 +51,7 @@ class Claimers {
   void miss() {
     if (missed_.load() != 0) return;
     missed_.store(1);
-    heavy_barrier();
+    if (offers_ == Offers::apart) heavy_barrier();
   }
 
   // Waits, with the claimers' lock released: awake for a while, then asleep. `offered` is asked without the lock, `ready` with it: whether
@@ -69,7 +73,7 @@ class Claimers {
     // A call that came too late for whoever waited before must not stand for a call of this one. After the version was read: a call
     // that comes later still moves it.
     called_.store(0);
-    heavy_barrier();
+    if (offers_ == Offers::apart) heavy_barrier();
     Woken why = Woken::changed;
     if (!ready() || planted("no_second_look")) {
       lock.unlock();
@@ -88,6 +92,7 @@ class Claimers {
   Atomic<uint8_t> called_;  // one of the waiting was woken and none has come yet
   Atomic<uint8_t> missed_;  // a claim found nothing since the work notifier was told last
   EventCount count_;
+  const Offers offers_;
   // Moves whenever a claimer runs dry, so away from what every offer reads.
   alignas(64) Atomic<uint32_t> looking_;  // claimers that are awake and will look by themselves
   Alertness alertness_;
@@ -137,6 +142,8 @@ class Service {
     self_of().empty_out();
     end_handle<kind>(&self_of());
   }
+  // Whether a claim that finds nothing has somebody to be told later.
+  bool tells_work() const { return work_.wake != nullptr; }
   // Whether this thread is one of ours and inside the function that it serves this service with.
   bool serves_here() const { return self().serving == this && self().lent != nullptr; }
 
