@@ -68,7 +68,7 @@ def test_key_01_what_was_there_before_goes_or_changes(program, source, target):
     trees.assert_equal(source, target)
 
 
-def test_key_01_changes_are_seen_as_they_come(program, source, target):
+def test_key_01_changes_are_seen_as_they_come(program, place, source, target):
     process = program.start(source, target, "--resync", "0")
 
     def settled():
@@ -89,6 +89,11 @@ def test_key_01_changes_are_seen_as_they_come(program, source, target):
     settled()
     trees.write(in_tree(source, b"z/b/c/file"), b"after the move")
     settled()
+    # Out of the tree and back, as if it had never been away.
+    os.rename(in_tree(source, b"z"), in_tree(place, b"outside"))
+    settled()
+    os.rename(in_tree(place, b"outside"), in_tree(source, b"z"))
+    settled()
     os.rename(in_tree(source, b"z/b/c"), in_tree(source, b"c"))
     os.rename(in_tree(source, b"z"), in_tree(source, b"c/z"))
     trees.write(in_tree(source, b"c/z/b/new"), b"below what moved")
@@ -102,6 +107,22 @@ def test_key_01_changes_are_seen_as_they_come(program, source, target):
     summary = stop(process)
     assert (summary.before, summary.problems, summary.rounds) == (b"", 0, 0)
     trees.assert_equal(source, target)
+
+
+def test_key_01_what_is_copied_when_it_goes_is_not_put_in_place(program, place, source, target):
+    """Nothing tells of a file whose folder is renamed; its copy was begun before, and ends after it."""
+    trees.write(in_tree(source, b"a/b/file"), os.urandom(64 << 20))
+    process = program.start(source, target, "--workers", "2", "--resync", "0")
+    work = in_tree(target, trees.WORK)
+    deadline = time.monotonic() + 60
+    while not os.path.isdir(work) or not os.listdir(work):
+        assert time.monotonic() < deadline and process.poll() is None
+    process.send_signal(signal.SIGSTOP)
+    os.rename(in_tree(source, b"a"), in_tree(place, b"outside"))
+    process.send_signal(signal.SIGCONT)
+    soon(lambda: not os.path.lexists(in_tree(target, b"a")) and not os.listdir(work), "the end of the copy", 20)
+    time.sleep(0.2)
+    assert (stop(process).before, os.listdir(target)) == (b"", [])
 
 
 def test_key_10_a_round_finds_what_nobody_told(program, place, source, target):
