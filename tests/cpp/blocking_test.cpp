@@ -193,6 +193,26 @@ BOOST_AUTO_TEST_CASE(blk_12_completed_names_each_ended_job_once, *unit_test::lab
   for (auto id : ids) BOOST_TEST(service.take(id).ok());
 }
 
+BOOST_AUTO_TEST_CASE(blk_12_take_many_takes_jobs_as_they_end, *unit_test::label("BLK-12")) {
+  auto service = service_for(3, 3);
+  BOOST_TEST((service.try_take_many().status() == status::pending));
+  BOOST_TEST((service.take_many(4, 0ms).status() == status::timeout));
+  std::vector<nocter::job_id> ids;
+  for (int i = 0; i < 3; i++) ids.push_back(service.submit(counted(i)).value());
+  for (int i = 0; i < 3; i++) {
+    auto job = service.claim().value().begin().value();
+    if (i != 1) BOOST_REQUIRE(job.guard.complete(std::move(job.input)).ok());
+  }
+  auto two = service.take_many(2).value();
+  auto rest = service.take_many().value();
+  BOOST_REQUIRE(two.size() == 2u);
+  BOOST_REQUIRE(rest.size() == 1u);
+  BOOST_TEST((two[0].id == ids[0] && two[1].id == ids[1] && rest[0].id == ids[2]));
+  BOOST_TEST((two[0].output != nullptr && two[1].output == nullptr && rest[0].output != nullptr));
+  BOOST_TEST((service.take_many(0).status() == status::e_argument));
+  BOOST_TEST((service.take(ids[0]).status() == status::e_unknown));
+}
+
 BOOST_AUTO_TEST_CASE(blk_11_shutdown_hands_inputs_and_outputs_back_typed, *unit_test::label("BLK-11")) {
   auto service = service_for(4, 2);
   auto done = service.submit(counted(1)).value();

@@ -37,6 +37,23 @@ fn blk_05_inputs_come_out_oldest_first_and_part_from_their_completion() {
 }
 
 #[test]
+fn blk_12_take_many_takes_jobs_as_they_end() {
+    let service = service::<u32, u32>(4, 4);
+    assert_eq!(service.take_many(4, &Wait::none()), Err(Error::Pending));
+    let jobs: Vec<_> = (0..3).map(|number| service.submit(number).unwrap()).collect();
+    for number in 0..3 {
+        let (input, completion) = service.claim(&Wait::none()).unwrap().begin().unwrap();
+        if number != 1 {
+            completion.complete(input + 10).unwrap();
+        }
+    }
+    assert_eq!(service.take_many(2, &Wait::forever()), Ok(vec![(jobs[0], Some(10)), (jobs[1], None)]));
+    assert_eq!(service.take_many(2, &Wait::none()), Ok(vec![(jobs[2], Some(12))]));
+    assert!(matches!(service.take_many(0, &Wait::none()), Err(Error::Argument(_))));
+    assert!(matches!(service.take(jobs[0], &Wait::none()), Err(Error::Unknown(_))));
+}
+
+#[test]
 fn blk_03_saturation_hands_back_the_very_input_and_its_epoch() {
     let service = service::<Box<u32>, u32>(1, 1);
     let id = service.submit(Box::new(1)).unwrap();
