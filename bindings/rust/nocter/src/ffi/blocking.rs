@@ -98,17 +98,16 @@ pub(crate) fn take_many<I, O>(service: &Service<I, O>, capacity: usize, wait: &W
     let mut room: Vec<_> = std::iter::repeat_with(none).take(capacity).collect();
     let mut count = 0;
     let handle = service.handle.pointer();
-    let status = unsafe {
-        sys::nocter_blocking_take_many(handle, wait.pointer(), room.as_mut_ptr(), room.len(), &mut count)
-    };
+    let status =
+        unsafe { sys::nocter_blocking_take_many(handle, wait.pointer(), room.as_mut_ptr(), room.len(), &mut count) };
     check(status)?;
     room.truncate(count);
     // As in take().
-    let output = |taken: &sys::nocter_taken| match taken.status {
-        0 => Some(unsafe { Payload::from_raw(taken.output) }),
-        _ => None,
+    let completed = |status| status == sys::NOCTER_OK as sys::nocter_status;
+    let output = |taken: sys::nocter_taken| {
+        (taken.id, completed(taken.status).then(|| unsafe { Payload::from_raw(taken.output) }))
     };
-    Ok(room.iter().map(|taken| (taken.id, output(taken))).collect())
+    Ok(room.into_iter().map(output).collect())
 }
 
 pub(crate) fn query<I, O>(service: &Service<I, O>, id: sys::nocter_job_id) -> Result<sys::nocter_job_state> {
