@@ -117,7 +117,7 @@ NOCTER_API NOCTER_NODISCARD nocter_status nocter_keyed_notify(nocter_keyed *keye
  * @param keyed the queue.
  * @param key the key, copied.
  * @param delay_ns how long from now, in nanoseconds, at least 0; 0 is nocter_keyed_notify().
- * @return as nocter_keyed_notify().
+ * @return NOCTER_OK, and all else, as nocter_keyed_notify() says it.
  * @par Threads any thread, also inside a pass.
  * @since 0.1
  */

@@ -1832,7 +1832,7 @@ extern "C" {
     #[doc = " @param keyed the queue."]
     #[doc = " @param key the key, copied."]
     #[doc = " @param delay_ns how long from now, in nanoseconds, at least 0; 0 is nocter_keyed_notify()."]
-    #[doc = " @return as nocter_keyed_notify()."]
+    #[doc = " @return NOCTER_OK, and all else, as nocter_keyed_notify() says it."]
     #[doc = " @par Threads any thread, also inside a pass."]
     #[doc = " @since 0.1"]
     pub fn nocter_keyed_notify_after(keyed: *mut nocter_keyed, key: nocter_text, delay_ns: i64) -> nocter_status;
