@@ -5,12 +5,13 @@ import random
 import shlex
 import subprocess
 import sys
+import threading
 
 import pytest
 
 sys.path.insert(1, os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "treesum"))
 
-from programs import ROOT, Program  # noqa: E402
+from programs import LIMIT_SECONDS, ROOT, Program  # noqa: E402
 from servers import Servers  # noqa: E402
 
 LANGUAGES = ["c", "python"]
@@ -28,6 +29,11 @@ def pytest_configure(config):
 
 def pytest_collection_modifyitems(config, items):
     random.Random(config.gather_seed).shuffle(items)
+
+
+def pytest_unconfigure():
+    for process in Gather.started:
+        process.kill()
 
 
 def pytest_terminal_summary(terminalreporter, config):
@@ -50,8 +56,20 @@ def command_of(language):
 
 
 class Gather(Program):
+    """One that hangs is killed, so that whoever waits for what it prints sees its end; so is one that a failed test left."""
+
+    started = []
+
     def __repr__(self):
         return f"gather in {self.language}"
+
+    def start(self, *arguments, **options):
+        process = super().start(*arguments, **options)
+        self.started.append(process)
+        watchdog = threading.Timer(LIMIT_SECONDS, process.kill)
+        watchdog.daemon = True
+        watchdog.start()
+        return process
 
 
 PROGRAMS = {language: Gather(language, command_of(language)) for language in LANGUAGES}
