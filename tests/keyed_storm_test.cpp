@@ -150,7 +150,7 @@ class Storm {
       started_.fetch_add(1);
       return &thing;
     }
-    HOLDS(!"a pass of a key that nobody notified");
+    holds(false, "a pass of a key that nobody notified");
     return nullptr;
   }
   void end_pass(Thing& thing) {
