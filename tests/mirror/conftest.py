@@ -9,7 +9,7 @@ import tempfile
 import pytest
 
 import trees
-from programs import LANGUAGES, ROOT, Program
+from programs import LANGUAGES, ROOT, Program, end_all
 
 
 def pytest_addoption(parser):
@@ -79,6 +79,7 @@ def place():
     in_memory = room is not None and room.f_bavail * room.f_frsize > 1 << 30
     path = os.fsencode(tempfile.mkdtemp(prefix="mirror-", dir=memory if in_memory else None))
     yield path
+    end_all()
     trees.remove(path)
 
 

@@ -44,8 +44,25 @@ class Program:
         return done.returncode, done.stderr
 
     def start(self, *arguments):
-        return subprocess.Popen([*self.command, *arguments], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
-                                stderr=subprocess.PIPE)
+        return started(subprocess.Popen([*self.command, *arguments], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
+                                        stderr=subprocess.PIPE))
+
+
+STARTED = []
+
+
+def started(process):
+    STARTED.append(process)
+    return process
+
+
+def end_all():
+    """What a test that failed has left running."""
+    for process in STARTED:
+        if process.poll() is None:
+            process.kill()
+            process.communicate()
+    STARTED.clear()
 
 
 def soon(condition, what, seconds=LIMIT_SECONDS):
@@ -90,7 +107,7 @@ class Storm:
 
     def __init__(self, tree, seed, processes, changes):
         storm = [sys.executable, os.path.join(HERE, "storm.py"), os.fsdecode(tree), str(seed)]
-        self.processes = [subprocess.Popen([*storm, str(number), str(changes)], stdout=subprocess.PIPE)
+        self.processes = [started(subprocess.Popen([*storm, str(number), str(changes)], stdout=subprocess.PIPE))
                           for number in range(processes)]
 
     def running(self):

@@ -254,3 +254,13 @@ def test_wrong_arguments(program, source, target):
     status, err = program.run(source + b"/none", target)
     assert (status, err) == (2, b"mirror: " + source + b"/none: No such file or directory\n")
     assert not os.path.exists(target)
+
+
+def test_gen_01_nothing_leaks_in_c(program_of, place, source, target):
+    valgrind = ["valgrind", "-q", "--leak-check=full", "--errors-for-leak-kinds=definite,indirect,possible",
+                "--error-exitcode=99", b"--log-file=" + in_tree(place, b"log")]
+    one_of_everything(source)
+    trees.write(in_tree(target, b"old/file"), b"in the way")
+    status, err = program_of("c").run(source, target, "--once", "--keys=4", before=valgrind)
+    with open(in_tree(place, b"log"), "rb") as log:
+        assert status == (0 if os.geteuid() == 0 else 1), (err, log.read())

@@ -42,25 +42,15 @@ class Mirrors:
             assert (summary.before, summary.problems) == (b"", 0)
         return summaries
 
-    def kill(self):
-        for process, _ in self.running:
-            if process.poll() is None:
-                process.kill()
-            process.communicate()
-
 
 @pytest.fixture
 def mirrors(program_of, place, source):
-    """Gives mirrors with such options each; none is left afterwards."""
-    begun = []
+    """Gives mirrors with such options each."""
 
     def begin(*options):
-        begun.append(Mirrors(program_of, place, source, options))
-        return begun[-1]
+        return Mirrors(program_of, place, source, options)
 
-    yield begin
-    for each in begun:
-        each.kill()
+    return begin
 
 
 def storm_over(source, seed):
