@@ -66,9 +66,9 @@ def test_ret_01_a_close_that_blocks_holds_up_nothing_else(program, place):
 
 
 def test_ret_04_what_is_not_closed_keeps_its_place(program, place):
-    """When all who close are blocked, reading goes on until the places are gone, and then waits."""
+    """When all who close are blocked, reading goes on until the places are gone, and then waits. One worker: in order."""
     here = place(slow=2, quick=50)
-    process = here.start(program, "--closers=2", "--open=7", "--workers=2")
+    process = here.start(program, "--closers=2", "--open=7", "--workers=1")
     lines = [process.stdout.readline() for _ in range(7)]
     assert [line.split()[2] for line in lines] == [bytes(path) for path in here.files[:7]]
     soon(lambda: here.closing() == 2, "both begun")
