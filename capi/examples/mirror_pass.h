@@ -49,6 +49,7 @@ struct mirror {
 };
 
 static void report(const char *path, const char *reason);
+static void notify(struct mirror *mirror, const char *path);
 
 /* ---- Looking ------------------------------------------------------------------------------------------------- */
 
@@ -185,6 +186,24 @@ static int take_out(struct mirror *mirror, const struct place *place, char trash
   return errno == ENOENT ? 0 : errno;
 }
 
+/* The directories of DST on that path may be written to, until the passes that this asks for give them their modes again. */
+static void open_up(struct mirror *mirror, const char *path) {
+  char here[MAXIMUM_PATH + 1] = "";
+  for (size_t size = 0;; size += strcspn(path + size, "/")) {
+    struct place place;
+    memcpy(here, path, size);
+    here[size] = '\0';
+    if (find_place(mirror->target, here, false, &place) == 0 && place.there && S_ISDIR(place.status.st_mode) &&
+        (place.status.st_mode & 0700) != 0700 &&
+        fchmodat(place.folder, place.name, (place.status.st_mode & MODES) | 0700, 0) == 0) {
+      notify(mirror, here);
+    }
+    close_place(&place);
+    if (path[size] == '\0') return;
+    size += path[size] == '/';
+  }
+}
+
 /* Puts what was prepared in the work folder where it belongs. Without it the place becomes a directory if that is what was
    seen, and is emptied if not. */
 static int put_in_place(const struct subject *subject, const char *prepared) {
@@ -193,6 +212,7 @@ static int put_in_place(const struct subject *subject, const char *prepared) {
   const bool directory = subject->seen.there && S_ISDIR(subject->seen.status.st_mode);
   const bool filled = prepared != NULL || directory;
   char trash[32] = "";
+  bool opened = false;
   for (bool alone = false;; alone = true) {
     struct place place = {.folder = -1};
     bool kept = false, again = false;
@@ -221,6 +241,10 @@ static int put_in_place(const struct subject *subject, const char *prepared) {
     close_place(&place);
     /* Another pass was quicker: what is in the way now is a directory. */
     if (!alone && (result == EISDIR || result == ENOTEMPTY || result == EEXIST)) again = true;
+    if (result == EACCES && !opened) {
+      open_up(mirror, subject->path);
+      opened = again = true;
+    }
     if (again) continue;
     if (trash[0] != '\0') {
       const int error = remove_tree(mirror->work, trash);

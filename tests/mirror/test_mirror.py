@@ -162,6 +162,31 @@ def test_key_06_what_cannot_be_read_is_said_and_stops_nothing_else(program, sour
     assert sorted(os.listdir(target)) == [b"open"]
 
 
+def test_key_01_directories_that_nobody_may_write_to(program, source, target):
+    """Their modes are mirrored, and so is what is in them."""
+    def closed(mode):
+        for folder in (b"ro/inner", b"ro"):
+            os.chmod(in_tree(source, folder), mode)
+
+    def mirrored():
+        status, err = program.run(source, target, "--once", before=WITHOUT_RIGHTS)
+        assert (status, Summary(err).before) == (0, b"")
+        trees.assert_equal(source, target)
+
+    for name in (b"ro/one", b"ro/inner/two", b"ro/inner/gone/three"):
+        trees.write(in_tree(source, name), name)
+    closed(0o555)
+    mirrored()
+    closed(0o755)
+    trees.write(in_tree(source, b"ro/inner/new/four"), b"new")
+    trees.write(in_tree(source, b"ro/one"), b"another content")
+    trees.remove(in_tree(source, b"ro/inner/gone"))
+    closed(0o555)
+    mirrored()
+    trees.remove(in_tree(source, b"ro"))
+    mirrored()
+
+
 def test_key_08_gen_07_ctrl_c_stops_a_copy_and_leaves_nothing_half_done(program, source, target):
     trees.write(in_tree(source, b"huge"))
     os.truncate(in_tree(source, b"huge"), 1 << 40)

@@ -34,6 +34,7 @@ const CHUNK: usize = 65536;
 const UNSURE: Duration = Duration::from_millis(100);
 
 const ENOENT: i32 = 2;
+const EACCES: i32 = 13;
 const EEXIST: i32 = 17;
 const ENOTDIR: i32 = 20;
 const EISDIR: i32 = 21;
@@ -209,14 +210,39 @@ impl Subject<'_> {
             let _shared = self.mirror.places.read().unwrap_or_else(PoisonError::into_inner);
             self.place(prepared, None)
         };
-        // A directory is in the way, or has come there meanwhile.
-        if matches!(&result, Err(Not::Failed(error)) if is_one_of(error, &[EISDIR, ENOTEMPTY, EEXIST])) {
+        let failed_by =
+            |result: &UpToDate, numbers: &[i32]| matches!(result, Err(Not::Failed(error)) if is_one_of(error, numbers));
+        // A directory is in the way, or has come there meanwhile; or one may not be written to.
+        for _ in 0..2 {
+            if failed_by(&result, &[EACCES]) {
+                self.open_up();
+            } else if !failed_by(&result, &[EISDIR, ENOTEMPTY, EEXIST]) {
+                break;
+            }
             let _alone = self.mirror.places.write().unwrap_or_else(PoisonError::into_inner);
             result = self.place(prepared, Some(&mut trash));
         }
         match trash {
             Some(trash) => result.and(remove_tree(&trash).map_err(Not::from)),
             None => result,
+        }
+    }
+
+    /// The directories of DST on the path may be written to, until the passes that this asks for give them their modes
+    /// again.
+    fn open_up(&self) {
+        let slashes = self.path.iter().enumerate().filter(|(_, byte)| **byte == b'/').map(|(at, _)| at);
+        for size in [0].into_iter().chain(slashes).chain([self.path.len()]) {
+            let here = &self.path[..size];
+            let place = match find_place(&self.mirror.target, here, false) {
+                Ok(Some(place)) => place,
+                _ => continue,
+            };
+            let closed = place.found.as_ref().filter(|found| found.is_dir() && found.mode() & 0o700 != 0o700);
+            let opened = closed.map(|found| Permissions::from_mode(modes(found) | 0o700));
+            if opened.map_or(false, |opened| fs::set_permissions(place.path(), opened).is_ok()) {
+                self.mirror.notify(here);
+            }
         }
     }
 
