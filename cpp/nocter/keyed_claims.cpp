@@ -15,7 +15,7 @@ using base::WaitingWorker;
 using base::Woken;
 
 // So many keys are few; and how many yields gathering may last: some twenty microseconds in all, less than it takes to wake a sleeper.
-static constexpr uint32_t kLeanTurn = 16, kMostLeanTurns = 64;
+static constexpr uint32_t kLeanTurn = 64, kMostLeanTurns = 64;
 // Who waited longer than this for a key claims it at once.
 static constexpr int64_t kPause = 5'000;
 
@@ -86,7 +86,7 @@ void Service::take_turn(Locked& lock, Reference& staying, bool may_gather) {
   take_submitted();
   const uint32_t turn = back_.due_end - back_.due_first;
   if (turn >= kLeanTurn) {
-    back_.lean_turns = 0;
+    back_.lean_turns /= 2;
   } else if (turn != 0 && back_.lean_turns < kMostLeanTurns) {
     back_.lean_turns++;
   }
