@@ -73,7 +73,12 @@ class Storm:
         os.unlink(self.path())
 
     def chmod(self):
-        os.chmod(self.path(), self.choices.choice(MODES), follow_symlinks=True)
+        """Never through a link: not everything that one could lead to is ours."""
+        descriptor = os.open(self.path(), os.O_RDONLY | os.O_NOFOLLOW)
+        try:
+            os.fchmod(descriptor, self.choices.choice(MODES))
+        finally:
+            os.close(descriptor)
 
     def mkdir(self):
         path = self.path()
@@ -87,7 +92,7 @@ class Storm:
             os.rmdir(folder)
 
     def link(self):
-        os.symlink(self.choices.choice([b"a", b"../b", b"nowhere", b"/dev/null", self.path()]), self.path())
+        os.symlink(self.choices.choice([b"a", b"../b", b"nowhere", b"/nowhere/at/all", self.path()]), self.path())
 
     def move_folder(self):
         """With all that is in it, as deep as that may be."""
