@@ -186,6 +186,17 @@ static int take_out(struct mirror *mirror, const struct place *place, char trash
   return errno == ENOENT ? 0 : errno;
 }
 
+/* Of what is there itself, and never of what a link there leads to. Returns errno. */
+static int set_modes(const struct place *place, mode_t modes) {
+  char opened[32];
+  const int there = openat(place->folder, place->name, O_PATH | O_NOFOLLOW | O_CLOEXEC);
+  if (there < 0) return errno;
+  snprintf(opened, sizeof opened, "/proc/self/fd/%d", there);
+  const int error = chmod(opened, modes & MODES) == 0 ? 0 : errno;
+  close(there);
+  return error;
+}
+
 /* The directories of DST on that path may be written to, until the passes that this asks for give them their modes again. */
 static void open_up(struct mirror *mirror, const char *path) {
   char here[MAXIMUM_PATH + 1] = "";
@@ -194,8 +205,7 @@ static void open_up(struct mirror *mirror, const char *path) {
     memcpy(here, path, size);
     here[size] = '\0';
     if (find_place(mirror->target, here, false, &place) == 0 && place.there && S_ISDIR(place.status.st_mode) &&
-        (place.status.st_mode & 0700) != 0700 &&
-        fchmodat(place.folder, place.name, (place.status.st_mode & MODES) | 0700, 0) == 0) {
+        (place.status.st_mode & 0700) != 0700 && set_modes(&place, place.status.st_mode | 0700) == 0) {
       notify(mirror, here);
     }
     close_place(&place);
@@ -235,7 +245,7 @@ static int put_in_place(const struct subject *subject, const char *prepared) {
         result = errno;
       }
       const bool right = !directory || (kept && (place.status.st_mode & MODES) == modes);
-      if (result == UP_TO_DATE && !right && fchmodat(place.folder, place.name, modes, 0) != 0) result = errno;
+      if (result == UP_TO_DATE && !right) result = set_modes(&place, modes);
     }
     pthread_rwlock_unlock(&mirror->places);
     close_place(&place);
@@ -295,11 +305,7 @@ static bool is_copied(const struct subject *subject, int *out_result) {
   const bool equal = result == UP_TO_DATE && place.there && S_ISREG(place.status.st_mode) &&
                      place.status.st_size == status->st_size && same_time(&place.status, status);
   if (equal && (place.status.st_mode & MODES) != (status->st_mode & MODES)) {
-    if (!still_there((void *)subject)) {
-      result = CHANGED_MEANWHILE;
-    } else if (fchmodat(place.folder, place.name, status->st_mode & MODES, 0) != 0) {
-      result = errno;
-    }
+    result = still_there((void *)subject) ? set_modes(&place, status->st_mode) : CHANGED_MEANWHILE;
   }
   pthread_rwlock_unlock(&subject->mirror->places);
   close_place(&place);

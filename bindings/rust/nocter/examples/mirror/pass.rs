@@ -118,6 +118,13 @@ impl Place {
     fn path(&self) -> PathBuf {
         name_in(&self.folder, &self.name)
     }
+
+    /// Of what is there itself, and never of what a link there leads to.
+    fn set_modes(&self, modes: u32) -> io::Result<()> {
+        let there = system::open(&self.folder, &self.name, system::LINK)?;
+        let opened = format!("/proc/self/fd/{}", there.as_raw_fd());
+        fs::set_permissions(opened, Permissions::from_mode(modes & MODES))
+    }
 }
 
 fn make_directory(path: &Path) -> io::Result<()> {
@@ -239,8 +246,8 @@ impl Subject<'_> {
                 _ => continue,
             };
             let closed = place.found.as_ref().filter(|found| found.is_dir() && found.mode() & 0o700 != 0o700);
-            let opened = closed.map(|found| Permissions::from_mode(modes(found) | 0o700));
-            if opened.map_or(false, |opened| fs::set_permissions(place.path(), opened).is_ok()) {
+            let opened = closed.map(|found| modes(found) | 0o700);
+            if opened.map_or(false, |opened| place.set_modes(opened).is_ok()) {
                 self.mirror.notify(here);
             }
         }
@@ -278,7 +285,7 @@ impl Subject<'_> {
                 make_directory(&path)?;
             }
             if !kept || place.found.as_ref().map(modes) != Some(modes(seen)) {
-                fs::set_permissions(&path, Permissions::from_mode(modes(seen)))?;
+                place.set_modes(modes(seen))?;
             }
         }
         Ok(())
@@ -310,7 +317,7 @@ impl Subject<'_> {
             if !self.still_there() {
                 return Err(Not::Changed);
             }
-            fs::set_permissions(place.path(), Permissions::from_mode(modes(seen)))?;
+            place.set_modes(modes(seen))?;
         }
         Ok(true)
     }
