@@ -23,7 +23,7 @@ class Crossing {
 
   // The pushing side. Who pushes and then looks for sleepers, and who counts itself as a sleeper and then looks here, cannot both see
   // nothing when the one crosses the light barrier in between and the other the heavy one.
-  void push(uint32_t number) {
+  __attribute__((always_inline)) void push(uint32_t number) {
     cells_[pushed_ & mask_].publish(lap_of(pushed_) << 32 | number);
     pushed_++;
   }

@@ -216,7 +216,7 @@ class FutexMutex {
     if (!word_.compare_exchange(free, kHeld)) lock_contended();
   }
   // The next holder may end the object of which this is a part before the look: see Atomic::glance_late().
-  void unlock() {
+  __attribute__((always_inline)) void unlock() {
     word_.publish(kFree);
     light_barrier();
     if (calls_.glance_late() != 0) [[unlikely]]
@@ -316,6 +316,12 @@ class Wakes {
     entries_[size_++] = {&count, all};
   }
   void send() {
+    if (size_ != 0) [[unlikely]]
+      send_all();
+  }
+
+ private:
+  __attribute__((noinline)) void send_all() {
     for (uint32_t i = 0; i < size_; i++) {
       if (entries_[i].all) {
         entries_[i].count->wake_all();
@@ -326,7 +332,6 @@ class Wakes {
     size_ = 0;
   }
 
- private:
   static constexpr uint32_t kRoom = 8;
   struct Entry {
     EventCount* count;

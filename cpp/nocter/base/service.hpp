@@ -28,13 +28,10 @@ class Claimers {
 
   // There may be something to claim: a claimer must look, unless one is awake and about to, or called and on its way; it will call
   // the next one if it leaves something. One at a time, so that a sleeper that takes its time to come is not woken by every offer.
-  void call(After& after) {
+  __attribute__((always_inline)) void call(After& after) {
     light_barrier();
-    if (waiting_.load() != 0 && looking_.load() == 0 && called_.exchange(1) == 0) {
-      count_.advance_open();
-      after.wakes.add(count_, false);
-    }
-    if (missed_.load() != 0) after.tell_work |= missed_.exchange(0) != 0;
+    if (waiting_.load() != 0 || missed_.load() != 0) [[unlikely]]
+      call_those_there(after);
   }
   // For who claimed: somebody may have been called for what it took, while more is there.
   bool somebody_waits() const { return waiting_.glance() != 0; }
@@ -88,6 +85,14 @@ class Claimers {
   }
 
  private:
+  __attribute__((noinline)) void call_those_there(After& after) {
+    if (waiting_.load() != 0 && looking_.load() == 0 && called_.exchange(1) == 0) {
+      count_.advance_open();
+      after.wakes.add(count_, false);
+    }
+    if (missed_.load() != 0) after.tell_work |= missed_.exchange(0) != 0;
+  }
+
   alignas(64) Atomic<uint32_t> waiting_;
   Atomic<uint8_t> called_;  // one of the waiting was woken and none has come yet
   Atomic<uint8_t> missed_;  // a claim found nothing since the work notifier was told last
@@ -186,9 +191,23 @@ class Service {
   // Releases the lock or locks, then wakes, then tells. As soon as they are released another thread may see what was done here, and
   // destroy the service because of it: whoever has something left to do holds it meanwhile.
   template <class Lock>
-  void finish(Lock& lock, After& after, Reference& staying) {
-    const bool waiters = after.tell_waiters && is_noticed(waiters_);
-    const bool work = after.tell_work && is_noticed(work_);
+  __attribute__((always_inline)) void finish(Lock& lock, After& after, Reference& staying) {
+    const bool waiters = after.tell_waiters && waiters_.wake != nullptr;
+    const bool work = after.tell_work && work_.wake != nullptr;
+    if (waiters || work || !after.wakes.empty()) {
+      finish_telling(lock, after, staying, waiters, work);
+    } else {
+      lock.unlock();
+    }
+  }
+
+ private:
+  T& self_of() { return static_cast<T&>(*this); }
+  template <class Lock>
+  __attribute__((noinline)) void finish_telling(Lock& lock, After& after, Reference& staying, bool waiters, bool work) {
+    full_barrier();  // a host that asks by a notifier's word and then queries crosses no heavy one
+    waiters = waiters && waiters_.is_noticed();
+    work = work && work_.is_noticed();
     if (!waiters && !work && after.wakes.empty()) {
       lock.unlock();
       return;
@@ -200,15 +219,6 @@ class Service {
     if (waiters) destroyed |= tell(this, waiters_, exceptions_);
     if (work) destroyed |= tell(this, work_, exceptions_);
     if (destroyed) release();
-  }
-
- private:
-  T& self_of() { return static_cast<T&>(*this); }
-  // A host that asks and then queries crosses no heavy barrier.
-  static bool is_noticed(const Notifier& notifier) {
-    if (notifier.wake == nullptr) return false;
-    full_barrier();
-    return notifier.is_noticed();
   }
 
   const uint64_t number_;
