@@ -185,7 +185,9 @@ std::set<Model> walk() {
     const Model model = ahead.front();
     ahead.pop_front();
     check_invariants(model);
-    for (const auto& [next, t] : successors(model)) {
+    for (const auto& successor : successors(model)) {
+      const auto& next = successor.first;  // no structured binding: a lambda cannot capture one in clang 14
+      const auto& t = successor.second;
       // The identities, move by move.
       const auto grown = [&](auto what) { return static_cast<int>(what(next)) - static_cast<int>(what(model)); };
       HOLDS(t.started == t.ended + grown([](const Model& m) { return m.active(); }));

@@ -229,6 +229,7 @@ class Service : public base::Service<Service, base::Kind::keyed> {
     const uint32_t due_mask;
     uint32_t due_first = 0, due_end = 0;
     uint32_t lean_turns = 0;        // in a row, in which there were but few keys
+    uint32_t barred_turns = 0;      // for how many more nobody gathers
     bool again = false;             // the one key that waits does so because it was notified during its pass
     base::Atomic<uint8_t> refused;  // a notification found no room since the waiters' notifier was told last
     PassList running, resting;      // oldest claim first; longest at rest first

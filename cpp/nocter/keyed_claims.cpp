@@ -15,7 +15,8 @@ using base::WaitingWorker;
 using base::Woken;
 
 // So many keys are few; and how many yields gathering may last: some twenty microseconds in all, less than it takes to wake a sleeper.
-static constexpr uint32_t kLeanTurn = 64, kMostLeanTurns = 64;
+static constexpr uint32_t kLeanTurn = 64, kMostLeanTurns = 64, kBarredTurns = 4096;
+static constexpr int64_t kLongestGathering = 50'000;  // nanoseconds
 // Who waited longer than this for a key claims it at once.
 static constexpr int64_t kPause = 5'000;
 
@@ -70,17 +71,26 @@ void Service::put_behind(Record& record) {
 
 // Where keys come as fast as they are claimed, each pass costs the notifiers more than it is worth: every line it touches moves from core
 // to core. So as long as there were but few keys whenever somebody looked, those who claim yield their core a little longer each time
-// before they look again; and a key that was notified in its own pass, with no other one waiting, is not claimed again at once.
+// before they look again; and a key that was notified in its own pass, with no other one waiting, is not claimed again at once. Where
+// other threads want the cores a yield takes a time slice in place of microseconds: after one that did, there is none for a good while.
 void Service::take_turn(Locked& lock, Reference& staying, bool may_gather) {
   const bool gathers =
       may_gather && shared_.patience.yields != 0 && (back_.again || back_.lean_turns != 0) && !closed();
-  if (gathers) {
+  if (gathers && back_.barred_turns != 0) {
+    back_.barred_turns--;
+  } else if (gathers) {
     const uint32_t yields = back_.lean_turns + 1;
     staying.hold();
     claimers_.stay();
     lock.unlock();
-    for (uint32_t i = 0; i < yields; i++) base::yield_core();
+    const int64_t since = base::now_ns();
+    bool crowded = false;
+    for (uint32_t i = 0; i < yields && !crowded; i++) {
+      base::yield_core();
+      crowded = base::now_ns() - since > kLongestGathering;
+    }
     lock.lock();
+    if (crowded) back_.barred_turns = kBarredTurns;
     claimers_.stayed();
   }
   take_submitted();

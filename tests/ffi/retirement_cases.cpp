@@ -199,7 +199,7 @@ CASE(ffi_07_thread_exit_in_the_drop_of_a_cleanup, "FFI-07 R-16") {
   nocter_cleanup* const cleanup = claim(of);
   in_a_thread([cleanup] {
     nocter_cleanup_drop(cleanup);
-    CHECK(!"the thread went on");
+    CHECK(false && "the thread went on");
   });
   CHECK(counts(of).reserved == 0 && counts(of).lost == 1);
   nocter_retirement_destroy(of);
@@ -217,7 +217,7 @@ CASE(ffi_07_thread_exit_in_a_wake_on_a_dropped_permit, "FFI-07 R-1") {
   in_a_thread([permit] {
     exits = true;
     nocter_permit_drop(permit);
-    CHECK(!"the thread went on");
+    CHECK(false && "the thread went on");
   });
   CHECK(counts(of).reserved == 0);
   nocter_permit_drop(reserve(of));
