@@ -34,7 +34,7 @@ BOOST_AUTO_TEST_CASE(key_08_discarding_drops_what_waits_and_interrupts_what_runs
   BOOST_CHECK_EQUAL(notify(queue, "active"), NOCTER_CLOSED);
   BOOST_CHECK_EQUAL(notify(queue, "new"), NOCTER_CLOSED);
   BOOST_CHECK_EQUAL(notify_after(queue, "new", 1), NOCTER_CLOSED);
-  const nocter_text many[] = {text("x"), text("y")};
+  const nocter_text many[] = {nocter_text_of("x"), nocter_text_of("y")};
   nocter_status each[2];
   BOOST_CHECK_EQUAL(nocter_keyed_notify_many(queue, many, 2, each), NOCTER_CLOSED);
   BOOST_CHECK_EQUAL(each[0], NOCTER_CLOSED);

@@ -100,7 +100,7 @@ BOOST_AUTO_TEST_CASE(key_02_a_key_longer_than_the_bound_is_refused_with_both_num
   const std::string message = nocter_error_message();
   BOOST_CHECK_MESSAGE(message.find('6') != std::string::npos && message.find('5') != std::string::npos, message);
   BOOST_CHECK_EQUAL(notify_after(queue, "123456", 1), NOCTER_E_LIMIT);
-  const nocter_text many[] = {text("a"), text("123456")};
+  const nocter_text many[] = {nocter_text_of("a"), nocter_text_of("123456")};
   nocter_status each[2] = {77, 77};
   BOOST_CHECK_EQUAL(nocter_keyed_notify_many(queue, many, 2, each), NOCTER_E_LIMIT);
   BOOST_CHECK_EQUAL(each[0], NOCTER_OK);

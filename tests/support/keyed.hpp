@@ -70,6 +70,7 @@ inline uint64_t notifications(const nocter_keyed_counts& c) {
 // An hour: not in the time of any test.
 inline constexpr int64_t kMuchLater = int64_t{3600} * 1'000'000'000;
 
+// For the length of one expression: the string must outlive it.
 inline nocter_text text(const std::string& key) { return {key.data(), key.size()}; }
 inline std::string string_of(nocter_text key) {
   return key.size == 0 ? std::string() : std::string(key.data, key.size);
