@@ -97,7 +97,7 @@ class Service : public base::Service<Service, base::Kind::blocking> {
     explicit Layout(const Options& options)
         : cells(base::Crossing::cells_for(options.maximum_jobs)), options_(options) {}
     size_t bytes() const {
-      return 2 * cells * sizeof(uint64_t) + options_.workers * (sizeof(Job*) + sizeof(uint32_t)) +
+      return 2 * cells * sizeof(uint64_t) + options_.workers * (sizeof(void*) + sizeof(uint32_t)) +
              cells * sizeof(uint32_t);
     }
     base::Atomic<uint64_t>* submitted(void* at) const { return static_cast<base::Atomic<uint64_t>*>(at); }
