@@ -349,7 +349,13 @@ CASE_ENDING(ffi_17_exit_while_cleanups_run, "FFI-17",
   }
   eventually([] { return running == 2; });
   std::thread([of] {
-    for (;;) nocter_resource_drop(own(of));
+    for (;;) {
+      nocter_permit* permit = nullptr;
+      nocter_epoch epoch;
+      if (nocter_retirement_reserve(of, &permit, &epoch) != NOCTER_OK) continue;  // one thread is left to clean
+      nocter_owned value = payload();
+      nocter_resource_drop(nocter_permit_attach(permit, &value));
+    }
   }).detach();
   leaving();
   std::exit(3);
