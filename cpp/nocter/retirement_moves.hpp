@@ -72,17 +72,7 @@ inline Record* Service::unused_record() {
 inline Record* Service::ready_record() { return ready_.empty() || busy_ >= workers_ ? nullptr : &ready_.front(); }
 
 inline void Service::hand_to_worker(Record& record, After& after) {
-  switch (record.state) {
-    case State::queued_observed:
-      move(record, State::queued_observed, Event::claim, after);
-      break;
-    case State::queued_detached:
-      move(record, State::queued_detached, Event::claim, after);
-      break;
-    default:
-      move(record, State::queued, Event::claim, after);
-      break;
-  }
+  move(record, record.state, Event::claim, after);
   record.since = base::coarse_now_ns();
   record.begun = false;
 }

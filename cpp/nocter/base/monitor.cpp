@@ -39,10 +39,7 @@ Woken EventCount::wait(uint64_t seen, const Wait& wait, Patience patience) {
   if (patience.spins + patience.yields == 0) return sleep(seen, wait);
   if (stay_awake(wait, patience, [&] { return word_.glance() >> kVersionShift != seen; }) && look(seen, found))
     return found;
-  const int64_t asleep_since = now_ns();
-  found = sleep(seen, wait);
-  alertness_.slept(now_ns() - asleep_since);
-  return found;
+  return sleep_until_moved(seen, wait);
 }
 
 Woken EventCount::sleep_until_moved(uint64_t seen, const Wait& wait) {
