@@ -13,6 +13,7 @@
 #include <nocter/keyed.h>
 #include <nocter/retirement.h>
 #include <nocter/signal.h>
+#include <nocter/tasks.h>
 #include <nocter/workers.h>
 
 #endif

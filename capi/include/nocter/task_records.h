@@ -270,6 +270,28 @@ typedef struct nocter_notification {
   uint32_t reserved;
 } nocter_notification;
 
+/* ---- Values -------------------------------------------------------------------------------------------- */
+
+/** A value that a call handed out. */
+typedef struct nocter_value nocter_value;
+
+/**
+ * @brief What a value says.
+ * @param value from a call that says so; NULL: the empty text.
+ * @return JSON, valid until the value is freed.
+ * @par Threads any thread.
+ * @since 0.1
+ */
+NOCTER_API nocter_text nocter_value_text(const nocter_value *value);
+
+/**
+ * @brief Frees a value.
+ * @param value from a call that says so; NULL does nothing.
+ * @par Threads any thread.
+ * @since 0.1
+ */
+NOCTER_API void nocter_value_free(nocter_value *value);
+
 /* ---- The clock ----------------------------------------------------------------------------------------- */
 
 /** A clock that stands still until it is told to go on: for tests of delays, leases and retention. */
