@@ -77,7 +77,8 @@ class Tables {
   virtual void due(Millis now, size_t most, std::vector<TaskRow>& out) = 0;
   virtual Millis next_due() = 0;  // the earliest due_at of them; kNever
   virtual void running_on(int64_t node, size_t most, std::vector<TaskRow>& out) = 0;
-  virtual void claimed_as(uint64_t claim, std::vector<TaskRow>& out) = 0;  // running ones with that claim number
+  // Running ones that this node claimed with this claim number.
+  virtual void claimed_as(int64_t node, uint64_t claim, std::vector<TaskRow>& out) = 0;
   virtual void children(Number parent, Number after, bool open_only, size_t most, std::vector<TaskRow>& out) = 0;
   virtual void members(Number root, Number after, size_t most, std::vector<TaskRow>& out) = 0;  // of a tree
   virtual void ended_trees(Millis before, size_t most, std::vector<TaskRow>& out) = 0;  // roots: tree_ended_at < before
