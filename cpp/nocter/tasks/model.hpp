@@ -31,12 +31,20 @@ inline constexpr Millis kNever = INT64_MAX;
 enum class TaskStatus : int32_t { queued = 1, running = 2, suspended = 3, completed = 4, failed = 5, cancelled = 6 };
 
 // What the store keeps: QUEUED is in two parts, so that a claim never looks at what is not due.
-enum class Phase : int32_t { ready = 1, delayed = 2, running = 3, suspended = 4, completed = 5, failed = 6, cancelled = 7 };
+enum class Phase : int32_t {
+  ready = 1,
+  delayed = 2,
+  running = 3,
+  suspended = 4,
+  completed = 5,
+  failed = 6,
+  cancelled = 7
+};
 
 constexpr TaskStatus status_of(Phase phase) {
-  constexpr TaskStatus kStatuses[] = {TaskStatus::queued,    TaskStatus::queued,    TaskStatus::queued,
-                                      TaskStatus::running,   TaskStatus::suspended, TaskStatus::completed,
-                                      TaskStatus::failed,    TaskStatus::cancelled};
+  constexpr TaskStatus kStatuses[] = {TaskStatus::queued,  TaskStatus::queued,    TaskStatus::queued,
+                                      TaskStatus::running, TaskStatus::suspended, TaskStatus::completed,
+                                      TaskStatus::failed,  TaskStatus::cancelled};
   return kStatuses[static_cast<int>(phase)];
 }
 constexpr bool ended(Phase phase) { return phase >= Phase::completed; }
@@ -51,20 +59,20 @@ enum class KeyScope : int32_t { live_type = 0, parent = 1, tree = 2 };
 
 // What moves a task. The one transition table is allowed() below.
 enum class Move : int32_t {
-  submit,       // it exists now
-  come_due,     // its time has come: a delay, a backoff, or the wake time of a suspension
-  claim,        // a worker has it
-  done,         // outcomes of a round
-  fail,         // no tries are left, or none is wanted
-  retry,        // failed, and queued again after a delay
-  park,         // suspended
-  go_on,        // suspended in form: what it would wait for is there already
-  wake,         // what it was suspended for has happened
-  hand_back,    // its worker stops and has not begun in earnest: counts as nothing
-  rescue,       // its worker is lost
-  give_up,      // its worker is lost once too often
-  cancel,       // ended by a cancel
-  ask_cancel,   // asked to end; it runs on
+  submit,      // it exists now
+  come_due,    // its time has come: a delay, a backoff, or the wake time of a suspension
+  claim,       // a worker has it
+  done,        // outcomes of a round
+  fail,        // no tries are left, or none is wanted
+  retry,       // failed, and queued again after a delay
+  park,        // suspended
+  go_on,       // suspended in form: what it would wait for is there already
+  wake,        // what it was suspended for has happened
+  hand_back,   // its worker stops and has not begun in earnest: counts as nothing
+  rescue,      // its worker is lost
+  give_up,     // its worker is lost once too often
+  cancel,      // ended by a cancel
+  ask_cancel,  // asked to end; it runs on
 };
 
 // Whether a task in `from` may make the move to `to`; submit starts from nothing, so `from` is not looked at.
@@ -122,10 +130,11 @@ struct TaskRow {
   uint32_t deliveries = 0;    // claims in all
   uint32_t rescues = 0;       // lost workers in all
 
-  uint64_t fence = 0;          // grows with every claim
-  uint64_t token = 0;          // random, of the present claim; 0 when nobody holds it
-  uint64_t claim = 0;          // the caller's number of the present claim (D-17b)
-  uint64_t settled_token = 0;  // of the claim whose outcome was the last to be committed, and what that outcome was told
+  uint64_t fence = 0;  // grows with every claim
+  uint64_t token = 0;  // random, of the present claim; 0 when nobody holds it
+  uint64_t claim = 0;  // the caller's number of the present claim (D-17b)
+  uint64_t settled_token =
+      0;  // of the claim whose outcome was the last to be committed, and what that outcome was told
   int32_t settled_status = 0;
   int64_t node = 0;  // who runs it, or ran it last
 
@@ -140,11 +149,11 @@ struct TaskRow {
   int64_t need = 0;  // further ends that the join still wants; <= 0: it is fulfilled
 
   int64_t children = 0, open_children = 0;
-  int64_t failed_children = 0;         // ended other than COMPLETED
-  int64_t failed_children_seen = 0;    // the same when the present claim was made
-  int64_t mail = 0, mail_bytes = 0;    // what is in the mailbox, bound to a claim or not
-  int64_t tree_open = 0;               // on a root: members that have not ended, itself included
-  Millis tree_ended_at = kNever;       // on a root: when the last of them ended
+  int64_t failed_children = 0;       // ended other than COMPLETED
+  int64_t failed_children_seen = 0;  // the same when the present claim was made
+  int64_t mail = 0, mail_bytes = 0;  // what is in the mailbox, bound to a claim or not
+  int64_t tree_open = 0;             // on a root: members that have not ended, itself included
+  Millis tree_ended_at = kNever;     // on a root: when the last of them ended
 };
 
 struct Failure {
@@ -221,11 +230,11 @@ struct Limits {
   size_t failure_text = 8 << 10;
   size_t name = 255;
   uint32_t json_depth = 512;
-  int64_t cycle_walk = 100'000;    // edges looked at before a wait is believed to close no cycle
-  int64_t cascade = 10'000;        // tasks ended or asked in one transaction of a cancel
-  size_t purge = 1'000;            // rows removed in one transaction of a purge
-  uint32_t max_rescues = 3;        // lost workers of one task
-  int64_t retry_base_ms = 200;     // doubling, full jitter (D-22)
+  int64_t cycle_walk = 100'000;  // edges looked at before a wait is believed to close no cycle
+  int64_t cascade = 10'000;      // tasks ended or asked in one transaction of a cancel
+  size_t purge = 1'000;          // rows removed in one transaction of a purge
+  uint32_t max_rescues = 3;      // lost workers of one task
+  int64_t retry_base_ms = 200;   // doubling, full jitter (D-22)
   int64_t retry_cap_ms = 300'000;
 };
 

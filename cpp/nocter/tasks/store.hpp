@@ -150,7 +150,7 @@ struct LockRelease {
 
 // A process that opened the store: what claims are made by, and whose one lease covers all it runs.
 struct Register {
-  std::string name;  // for people
+  std::string name;      // for people
   std::string instance;  // random, and where the store can see whether the process lives: the name of its lock file
   int64_t lease_ms = 0;
   int64_t node = 0;  // answer
@@ -190,32 +190,32 @@ struct Effects {
     std::string type;
     size_t count = 0;
   };
-  std::vector<Ready> ready;        // tasks that may be claimed now
-  std::vector<TaskId> ended;       // terminal now
-  std::vector<Claimed> cancelled;  // running, and asked to end
+  std::vector<Ready> ready;           // tasks that may be claimed now
+  std::vector<TaskId> ended;          // terminal now
+  std::vector<Claimed> cancelled;     // running, and asked to end
   std::vector<std::string> released;  // locks
-  bool events = false;             // the event log has grown
-  Millis next_due = kNever;        // the earliest time at which something comes due
+  bool events = false;                // the event log has grown
+  Millis next_due = kNever;           // the earliest time at which something comes due
 };
 
 // ---- Reads ----------------------------------------------------------------------------------------------------------
 
 struct Filter {
-  std::string type;                          // empty: every type
+  std::string type;  // empty: every type
   std::optional<TaskStatus> status;
-  TaskId parent, root;                       // none: any
+  TaskId parent, root;  // none: any
   bool roots_only = false;
   Millis created_before = kNever;
-  TaskId after;                              // pages: only those with a later id
+  TaskId after;  // pages: only those with a later id
   size_t most = 100;
 };
 
 struct Counts {
   uint64_t by_status[7] = {};  // at the status's number
   uint64_t ready = 0, delayed = 0;
-  Millis oldest_ready = 0;     // when the ready task that was submitted first was; 0: none is ready
+  Millis oldest_ready = 0;  // when the ready task that was submitted first was; 0: none is ready
   uint64_t rescues = 0, repairs = 0, purged = 0;
-  uint64_t tasks = 0;          // records in all
+  uint64_t tasks = 0;  // records in all
 };
 
 // Any thread may call a read; they see what was committed before. `unknown` when there is no such thing.

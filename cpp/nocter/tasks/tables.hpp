@@ -82,7 +82,7 @@ class Tables {
   virtual void children(Number parent, Number after, bool open_only, size_t most, std::vector<TaskRow>& out) = 0;
   virtual void members(Number root, Number after, size_t most, std::vector<TaskRow>& out) = 0;  // of a tree
   virtual void ended_trees(Millis before, size_t most, std::vector<TaskRow>& out) = 0;  // roots: tree_ended_at < before
-  virtual void list(const Filter& filter, std::vector<TaskRow>& out) = 0;  // in the order of ids
+  virtual void list(const Filter& filter, std::vector<TaskRow>& out) = 0;               // in the order of ids
   // Suspended ones that wait for nothing: need <= 0 with until tasks or children, or a mailbox that is not empty. There should be none.
   virtual void forgotten(size_t most, std::vector<TaskRow>& out) = 0;
 
