@@ -124,4 +124,18 @@ uint64_t random_seed() {
   return seed;
 }
 
+bool random_bytes(void* out, size_t size) {
+  auto* at = static_cast<unsigned char*>(out);
+  while (size != 0) {
+    const ssize_t got = getrandom(at, size, 0);
+    if (got < 0) {
+      if (errno == EINTR) continue;
+      return false;
+    }
+    at += got;
+    size -= static_cast<size_t>(got);
+  }
+  return true;
+}
+
 }  // namespace nocter::base

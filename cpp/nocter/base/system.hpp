@@ -76,6 +76,8 @@ inline int64_t read_clock(clockid_t clock) {
   return int64_t{t.tv_sec} * 1'000'000'000 + t.tv_nsec;
 }
 inline int64_t now_ns() { return read_clock(CLOCK_MONOTONIC); }
+// Unix time in milliseconds: what people call the time, which somebody may set.
+inline int64_t wall_now_ms() { return read_clock(CLOCK_REALTIME) / 1'000'000; }
 // To the kernel's tick and a fifth of the price: for ages, never for deadlines.
 inline int64_t coarse_now_ns() { return read_clock(CLOCK_MONOTONIC_COARSE); }
 // A number that changes about once a second, for a third of the price of that.
@@ -105,6 +107,9 @@ void prefer_large_pages(void* memory, size_t size);
 
 // From the kernel: nobody outside knows it.
 uint64_t random_seed();
+
+// From the kernel, good enough for secrets; false when it gives none.
+bool random_bytes(void* out, size_t size);
 
 // Marks a place for the explorer; nothing in production.
 inline void scheduling_point(const char*) {}

@@ -80,7 +80,7 @@ class Tables {
   // Running ones that this node claimed with this claim number.
   virtual void claimed_as(int64_t node, uint64_t claim, std::vector<TaskRow>& out) = 0;
   virtual void children(Number parent, Number after, bool open_only, size_t most, std::vector<TaskRow>& out) = 0;
-  virtual void members(Number root, Number after, size_t most, std::vector<TaskRow>& out) = 0;  // of a tree
+  virtual void last_members(Number root, size_t most, std::vector<TaskRow>& out) = 0;  // of a tree, the youngest first
   virtual void ended_trees(Millis before, size_t most, std::vector<TaskRow>& out) = 0;  // roots: tree_ended_at < before
   virtual void list(const Filter& filter, std::vector<TaskRow>& out) = 0;               // in the order of ids
   // Suspended ones that wait for nothing: need <= 0 with until tasks or children, or a mailbox that is not empty. There should be none.
@@ -103,6 +103,7 @@ class Tables {
 
   // ---- Mailboxes
   virtual void add_message(Number task, Message& message) = 0;  // gives it its number
+  // Whether any message with this key was ever added: the keys of delivered ones stay until the task is removed.
   virtual bool has_message_key(Number task, std::string_view key) = 0;
   virtual void messages(Number task, bool unbound_only, size_t most, std::vector<Message>& out) = 0;  // oldest first
   virtual void bind_message(Number task, int64_t number, uint64_t fence) = 0;  // and one more delivery
@@ -139,12 +140,13 @@ class Tables {
   virtual bool find_node(int64_t node, NodeRow& out) = 0;
   virtual void update_node(const NodeRow& row) = 0;
   virtual void remove_node(int64_t node) = 0;
+  virtual void nodes(std::vector<NodeRow>& out) = 0;  // all of them
   // Those that are dead, or whose lease ended before `now`.
   virtual void lost_nodes(Millis now, size_t most, std::vector<NodeRow>& out) = 0;
 
-  // ---- Cancels that have not reached all of their tree: tasks whose children must still be told.
-  virtual void add_cascade(Number task) = 0;
-  virtual void cascades(size_t most, std::vector<Number>& out) = 0;
+  // ---- Cancels that have not reached all of their tree: tasks whose children with a number above `after` must still be told.
+  virtual void put_cascade(Number task, Number after) = 0;  // a new one, or another `after`
+  virtual void cascades(size_t most, std::vector<std::pair<Number, Number>>& out) = 0;
   virtual void remove_cascade(Number task) = 0;
   virtual bool any_cascade() = 0;
 

@@ -1,0 +1,15 @@
+// Opens a store by what it is called: "memory:", "sqlite:PATH".
+#pragma once
+
+#include <memory>
+#include <string_view>
+
+#include "nocter/tasks/store.hpp"
+#include "nocter/tasks/store_options.hpp"
+
+namespace nocter::stores {
+
+// Throws tasks::StoreError, with Status::argument for a name that no store has.
+std::unique_ptr<tasks::Store> open(std::string_view url, const tasks::StoreOptions& options);
+
+}  // namespace nocter::stores

@@ -1,0 +1,170 @@
+// All the rules of durable tasks, once, over Tables: executes the requests of a batch in one transaction.
+//
+//   ledger.cpp           the batch: transaction, rows at hand, answers of what went wrong
+//   ledger_moves.cpp     what changes a task's phase: its end and the strikes and wakes that follow from it
+//   ledger_submit.cpp    submissions, messages
+//   ledger_claim.cpp     claims, what has come due
+//   ledger_settle.cpp    outcomes of rounds, and what a run writes
+//   ledger_suspend.cpp   the conditions of a suspend, and cycles of them
+//   ledger_cancel.cpp    cancels, and their way down big trees
+//   ledger_shared.cpp    shared values, locks, nodes
+//   ledger_maintain.cpp  rescue, repair, purge
+//
+// A request decides first and writes then, so that one which is refused has changed nothing; what consists of several is set back to a mark.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "nocter/tasks/store.hpp"
+#include "nocter/tasks/store_options.hpp"
+#include "nocter/tasks/tables.hpp"
+
+namespace nocter::tasks {
+
+class Ledger {
+ public:
+  Ledger(Tables& tables, const StoreOptions& options);
+  Ledger(const Ledger&) = delete;
+  Ledger& operator=(const Ledger&) = delete;
+
+  // One call at a time. Never throws: what went wrong stands in the answers.
+  void execute(std::span<Request* const> batch, Effects& effects);
+
+  // The store's time: never earlier than it ever was, whatever the clock does. Any thread.
+  Millis now();
+
+ private:
+  // A row that somebody looked at in this transaction. Written back when it has changed and an index must be right, or at the end: a parent
+  // whose fifty children end in one batch is written once.
+  struct RowAtHand {
+    TaskRow row;
+    bool changed = false;
+  };
+  struct Mark {
+    size_t ready, ended, cancelled, released;
+    bool events;
+  };
+
+  // ---- ledger.cpp
+  void execute_together(std::span<Request* const> batch);
+  void execute_one(Request& request);
+  void commit(Effects& effects);
+  void forget();  // what the transaction at hand has found and done
+  void set_mark();
+  void keep_mark();  // what was done since then stands
+  void back_to_mark();
+  Tables& change() {
+    changed_ = true;
+    return tables_;
+  }
+  // Rows. Pointers and references are good until back_to_mark().
+  TaskRow* find(const TaskId& id);
+  TaskRow* load(Number number);
+  TaskRow& at_hand(const TaskRow& row);  // of a look-up by index, after write_back()
+  TaskRow& touch(TaskRow& row);          // it is about to change
+  void write_back();
+  std::string type_name(int32_t type);
+  void event(const TaskRow& row, Event::Kind kind, std::string data = {});
+  void ready(const TaskRow& row) { ready_.push_back(row.type); }
+  static Answer refuse(Status status, std::string message) { return {status, std::move(message)}; }
+  Answer too_long(const char* what, size_t bound) const;
+  // The claim that a run shows: its row, or null and the answer. An outcome's repeat is no matter of this one.
+  TaskRow* current(const Claimed& by, Answer& answer);
+  // Whether a cancel that has not yet reached all of its tree is on its way to this task.
+  bool below_a_cancel(const TaskRow& row);
+  bool to_be_cancelled(const TaskRow& row) { return row.cancel_requested || below_a_cancel(row); }
+
+  // ---- ledger_moves.cpp
+  static void move(TaskRow& row, Move move, Phase to);
+  void end(TaskRow& row, Move move, Phase to, std::string data);
+  void end_cancelled(TaskRow& row);
+  void make_ready(TaskRow& row, Move move, Wake why);
+  void wake(TaskRow& row, Wake why);
+  void strike(TaskRow& waiter, bool failed);  // one that it waits for has ended
+  void wake_if_fulfilled(TaskRow& waiter, bool failed);
+  void unbind(const TaskRow& row);
+  void remove_bound(TaskRow& row);
+
+  // ---- Requests: each gives its answer
+  Answer run(Submit& submit);
+  Answer run(Notify& notify);
+  Answer run(UpdateState& update);
+  Answer run(StepPut& put);
+  Answer run(SharedPut& put);
+  Answer run(SharedClear& clear);
+  Answer run(Claim& claim);
+  Answer run(Settle& settle);
+  Answer run(Cancel& cancel);
+  Answer run(Hurry& hurry);
+  Answer run(LockAcquire& acquire);
+  Answer run(LockRenew& renew);
+  Answer run(LockRelease& release);
+  Answer run(Register& node);
+  Answer run(Renew& renew);
+  Answer run(Leave& leave);
+  Answer run(Maintain& maintain);
+
+  Answer submit_one(const Submission& submission, const TaskId& parent, TaskId& id);
+  Answer check_submission(const Submission& submission) const;
+  Answer same_again(const Submission& submission, const TaskId& parent, const TaskRow& there);
+
+  uint64_t promote(size_t most);  // what has come due
+  void candidates(const Claim& claim, size_t most, std::vector<TaskRow>& out);
+  void hand_over(TaskRow& row, const Claim& claim);
+  void describe(TaskRow& row, ClaimedTask& out);
+
+  Answer settle_staged(Settle& settle);
+  Answer settle_as_it_is(TaskRow& row, Settle& settle);
+  Answer finish(TaskRow& row, Settle& settle);
+  Answer fail(TaskRow& row, Settle& settle);
+  Answer suspend(TaskRow& row, const Suspension& suspension);
+  void hand_back(TaskRow& row);
+  Answer settled_cancelled(TaskRow& row, const Settle& settle);
+  void let_go(TaskRow& row, Status told);
+  void put_failure(const TaskRow& row, const Failure& failure);
+
+  Answer resolve(const TaskRow& row, const Suspension& suspension, std::vector<Number>& targets);
+  std::string cycle(const TaskRow& row, const std::vector<Number>& targets);
+  bool suspended_waiters(Number of, int64_t& left, std::vector<Number>& out);
+
+  // Tells a task and what is below it, as far as `budget` rows go; the rest is noted in the cascade table.
+  uint64_t tell(TaskRow& row);
+  uint64_t tell_below(Number number, Number after, int64_t& budget);
+
+  bool maintain_nodes(Maintain& maintain);
+  uint64_t rescue(NodeRow& node, size_t most);
+  void rescue(TaskRow& row, const NodeRow& node);
+  bool maintain_cascades();
+  uint64_t repair(bool everything);
+  uint64_t purge(Millis before, bool& more);
+  void add_to_counter(const char* name, uint64_t count);
+
+  Tables& tables_;
+  const Limits limits_;
+  const std::shared_ptr<Clock> clock_;
+  const std::shared_ptr<Random> random_;
+  const bool events_;
+  base::Atomic<int64_t> latest_;  // the latest time there was
+  Millis stored_latest_ = 0;      // the one that the tables know
+
+  // The transaction at hand
+  Millis now_ = 0;
+  bool changed_ = false;
+  bool marked_ = false;
+  Mark mark_{};
+  std::unordered_map<Number, RowAtHand> rows_;
+  std::vector<Number> changed_rows_;
+  std::vector<int32_t> ready_;
+  std::vector<TaskId> ended_;
+  std::vector<Claimed> cancelled_;
+  std::vector<std::string> released_;
+  bool new_events_ = false;
+  bool cascades_pending_ = false;
+  std::unordered_map<int32_t, std::string> type_names_;  // outlives transactions: names do not change
+};
+
+}  // namespace nocter::tasks
