@@ -14,9 +14,12 @@
 #pragma once
 
 #include <cstdint>
+#include <deque>
+#include <memory>
 #include <span>
 #include <string>
 #include <unordered_map>
+#include <unordered_set>
 #include <vector>
 
 #include "nocter/tasks/store.hpp"
@@ -71,7 +74,7 @@ class Ledger {
   void event(const TaskRow& row, Event::Kind kind, std::string data = {});
   void ready(const TaskRow& row) { ready_.push_back(row.type); }
   static Answer refuse(Status status, std::string message) { return {status, std::move(message)}; }
-  Answer too_long(const char* what, size_t bound) const;
+  static Answer too_long(const char* what, size_t bound);
   // The claim that a run shows: its row, or null and the answer. An outcome's repeat is no matter of this one.
   TaskRow* current(const Claimed& by, Answer& answer);
   // Whether a cancel that has not yet reached all of its tree is on its way to this task.
@@ -84,7 +87,8 @@ class Ledger {
   void end_cancelled(TaskRow& row);
   void make_ready(TaskRow& row, Move move, Wake why);
   void wake(TaskRow& row, Wake why);
-  void strike(TaskRow& waiter, bool failed);  // one that it waits for has ended
+  void after_end(TaskRow& row, std::string data);
+  uint64_t strike_waiters(const TaskRow& ended);
   void wake_if_fulfilled(TaskRow& waiter, bool failed);
   void unbind(const TaskRow& row);
   void remove_bound(TaskRow& row);
@@ -113,33 +117,33 @@ class Ledger {
   Answer same_again(const Submission& submission, const TaskId& parent, const TaskRow& there);
 
   uint64_t promote(size_t most);  // what has come due
+  void remember_claims();
   void candidates(const Claim& claim, size_t most, std::vector<TaskRow>& out);
   void hand_over(TaskRow& row, const Claim& claim);
   void describe(TaskRow& row, ClaimedTask& out);
 
-  Answer settle_staged(Settle& settle);
+  Answer settle_staged(Number number, Settle& settle);
   Answer settle_as_it_is(TaskRow& row, Settle& settle);
-  Answer finish(TaskRow& row, Settle& settle);
-  Answer fail(TaskRow& row, Settle& settle);
+  void finish(TaskRow& row, const Settle& settle);
+  void fail(TaskRow& row, const Settle& settle);
   Answer suspend(TaskRow& row, const Suspension& suspension);
   void hand_back(TaskRow& row);
-  Answer settled_cancelled(TaskRow& row, const Settle& settle);
-  void let_go(TaskRow& row, Status told);
-  void put_failure(const TaskRow& row, const Failure& failure);
+  void settle_cancelled(TaskRow& row, const Settle& settle);
+  Failure put_failure(const TaskRow& row, const Failure& failure);
 
-  Answer resolve(const TaskRow& row, const Suspension& suspension, std::vector<Number>& targets);
-  std::string cycle(const TaskRow& row, const std::vector<Number>& targets);
-  bool suspended_waiters(Number of, int64_t& left, std::vector<Number>& out);
+  struct Targets;  // what a suspend waits for, looked up
+  Answer look_up(const TaskRow& row, const Suspension& suspension, Targets& targets);
+  Answer find_cycle(const TaskRow& row, const Suspension& suspension, const Targets& targets);
+  void waiters_that_sleep(const TaskRow& row, std::vector<Number>& out);
 
-  // Tells a task and what is below it, as far as `budget` rows go; the rest is noted in the cascade table.
-  uint64_t tell(TaskRow& row);
-  uint64_t tell_below(Number number, Number after, int64_t& budget);
+  bool below_a_cancelled(const TaskRow& row);
 
-  bool maintain_nodes(Maintain& maintain);
-  uint64_t rescue(NodeRow& node, size_t most);
+  void maintain_nodes(Maintain& maintain);
   void rescue(TaskRow& row, const NodeRow& node);
-  bool maintain_cascades();
-  uint64_t repair(bool everything);
+  class Telling;  // of a cancel, down a tree
+  void maintain_cascades(Maintain& maintain);
+  uint64_t repair();
+  uint64_t repair_counters();
   uint64_t purge(Millis before, bool& more);
   void add_to_counter(const char* name, uint64_t count);
 
@@ -164,7 +168,12 @@ class Ledger {
   std::vector<std::string> released_;
   bool new_events_ = false;
   bool cascades_pending_ = false;
-  std::unordered_map<int32_t, std::string> type_names_;  // outlives transactions: names do not change
+  std::vector<uint64_t> claims_made_;
+
+  // Outlive transactions: names do not change, and a claim that comes again late must not be taken for another.
+  std::unordered_map<int32_t, std::string> type_names_;
+  std::deque<uint64_t> latest_claims_;
+  std::unordered_set<uint64_t> known_claims_;
 };
 
 }  // namespace nocter::tasks

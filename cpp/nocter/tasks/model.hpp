@@ -146,8 +146,8 @@ struct TaskRow {
   Until until = Until::nothing;  // of the last suspend, kept across wakes: the honest remainder (TSK-07)
   bool wake_on_failure = false;
   bool need_all = false;  // of children: one that is added joins in
-  int64_t open = 0;  // for Until::tasks: edges from here. For children see open_children
-  int64_t need = 0;  // further ends that the join still wants; <= 0: it is fulfilled
+  int64_t open = 0;       // for Until::tasks: edges from here. For children see open_children
+  int64_t need = 0;       // further ends that the join still wants; <= 0: it is fulfilled
 
   int64_t children = 0, open_children = 0;
   int64_t failed_children = 0;       // ended other than COMPLETED

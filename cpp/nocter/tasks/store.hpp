@@ -196,6 +196,7 @@ struct Effects {
   std::vector<std::string> released;  // locks
   bool events = false;                // the event log has grown
   Millis next_due = kNever;           // the earliest time at which something comes due
+  bool lost = false;                  // there was no memory to name all of it: everybody has to look
 };
 
 // ---- Reads ----------------------------------------------------------------------------------------------------------

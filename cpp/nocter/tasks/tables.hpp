@@ -21,8 +21,8 @@ namespace nocter::tasks {
 
 class StoreError : public std::runtime_error {
  public:
-  StoreError(Status status, const std::string& what) : std::runtime_error(what), status(status) {}
-  const Status status;  // `store`, `unavailable`, `version`
+  StoreError(Status why, const std::string& what) : std::runtime_error(what), status(why) {}
+  const Status status;  // `store`, `unavailable`, `version`; `argument` of what is to be opened
 };
 
 struct NodeRow {
@@ -80,7 +80,7 @@ class Tables {
   // Running ones that this node claimed with this claim number.
   virtual void claimed_as(int64_t node, uint64_t claim, std::vector<TaskRow>& out) = 0;
   virtual void children(Number parent, Number after, bool open_only, size_t most, std::vector<TaskRow>& out) = 0;
-  virtual void last_members(Number root, size_t most, std::vector<TaskRow>& out) = 0;  // of a tree, the youngest first
+  virtual void last_members(Number root, size_t most, std::vector<TaskRow>& out) = 0;   // of a tree, the youngest first
   virtual void ended_trees(Millis before, size_t most, std::vector<TaskRow>& out) = 0;  // roots: tree_ended_at < before
   virtual void list(const Filter& filter, std::vector<TaskRow>& out) = 0;               // in the order of ids
   // Suspended ones that wait for nothing: need <= 0 with until tasks or children, or a mailbox that is not empty. There should be none.
@@ -141,7 +141,7 @@ class Tables {
   virtual void update_node(const NodeRow& row) = 0;
   virtual void remove_node(int64_t node) = 0;
   virtual void nodes(std::vector<NodeRow>& out) = 0;  // all of them
-  // Those that are dead, or whose lease ended before `now`.
+  // Those that are dead, or whose lease has ended: expires_at <= now.
   virtual void lost_nodes(Millis now, size_t most, std::vector<NodeRow>& out) = 0;
 
   // ---- Cancels that have not reached all of their tree: tasks whose children with a number above `after` must still be told.
