@@ -94,10 +94,10 @@ struct Waits {
 };
 std::atomic<bool> Waits::release;
 
-// Sends this thread a signal after a while.
+// Sends this thread a signal after a while, and again until it is over: on a busy machine the first one may come before the wait does.
 class Later {
  public:
-  explicit Later(int number, int after_ms = 60, int times = 1)
+  explicit Later(int number, int after_ms = 60, int times = 100)
       : thread_([number, after_ms, times, to = pthread_self(), &stop = stop_] {
           for (int i = 0; i < times && !stop; i++) {
             usleep(static_cast<useconds_t>(after_ms) * 1'000);
@@ -127,9 +127,10 @@ CASE(ffi_12_eintr_flag_ends_each_wait, "FFI-12") {
     nocter_wait wait = within(5'000);
     wait.flags = NOCTER_WAIT_EINTR;
     const int64_t start = nocter_now_ns();
+    const int before = handled;
     const Later later(SIGUSR1);
     CHECK_STATUS(waits.wait(which, wait), NOCTER_INTERRUPTED);
-    CHECK(handled == which + 1);
+    CHECK(handled > before);
     CHECK(milliseconds_since(start) >= 50 && milliseconds_since(start) < 3'000);
   }
 }
@@ -140,9 +141,10 @@ CASE(ffi_12_eintr_flag_and_a_restarting_handler, "FFI-12") {
   for (int which = 0; which < Waits::kCount; which++) {
     nocter_wait wait = within(5'000);
     wait.flags = NOCTER_WAIT_EINTR;
+    const int before = handled;
     const Later later(SIGUSR1);
     CHECK_STATUS(waits.wait(which, wait), NOCTER_INTERRUPTED);
-    CHECK(handled == which + 1);
+    CHECK(handled > before);
   }
 }
 
@@ -163,9 +165,9 @@ CASE(ffi_12_eintr_flag_and_an_interrupt, "FFI-12") {
     // As the header says: with both, a handler that restarts does not end the wait.
     wait.deadline_ns = within(200).deadline_ns;
     const int before = handled;
-    const Later later(SIGUSR2);
+    const Later later(SIGUSR2, 60, 1);
     CHECK_STATUS(waits.wait(which, wait), NOCTER_TIMEOUT);
-    CHECK(handled == before + 1);
+    eventually([&] { return handled == before + 1; });
   }
   nocter_interrupt_destroy(interrupt);
 }

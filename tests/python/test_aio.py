@@ -379,7 +379,7 @@ def test_bnd_03_no_reference_is_leaked(choices):
     crew = run(main)
     gc.collect()
     assert len(watched) == 0 and crew() is None
-    assert len(os.listdir("/proc/self/fd")) == descriptors
+    assert len(os.listdir("/proc/self/fd")) <= descriptors
 
 
 @pytest.mark.parametrize("arguments", [{"max_workers": 0}, {"max_workers": 3, "maximum_jobs": 2}])

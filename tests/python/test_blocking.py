@@ -442,7 +442,7 @@ def test_gen_01_descriptors_are_closed_with_the_last_user():
             nocter.Blocking(maximum_jobs=0, work=eventfd)
         del eventfd, service
     gc.collect()
-    assert descriptors() == before
+    assert descriptors() <= before
 
 
 def test_bnd_03_no_reference_is_leaked(choices):

@@ -111,7 +111,7 @@ def test_blk_14_one_descriptor_for_every_kind_of_service():
             jobs = nocter.Blocking(64, 2, waiters=eventfd, work=eventfd)
             retirement = nocter.Retirement(64, 2, waiters=eventfd, work=eventfd)
             queue = nocter.Keyed(64, 2, waiters=eventfd, work=eventfd)
-            assert len(os.listdir("/proc/self/fd")) == before
+            assert len(os.listdir("/proc/self/fd")) <= before
 
             def work():
                 try:
@@ -226,4 +226,4 @@ def test_bnd_03_loops_that_end_with_everything_awaited_leave_nothing():
     for _ in range(20):
         asyncio.run(main())
     gc.collect()
-    assert [each for each in kept if each() is not None] == [] and len(os.listdir("/proc/self/fd")) == before
+    assert [each for each in kept if each() is not None] == [] and len(os.listdir("/proc/self/fd")) <= before

@@ -1,15 +1,22 @@
-// Planted defects: a build with -DNOCTER_PLANT=NAME has that one, and the test that claims to catch it must fail
-// (tests/mutants). Without one every question below is answered at compile time, and nothing of it is left.
+// Planted defects: a build with -DNOCTER_PLANTS=ON has them all, and the environment variable NOCTER_PLANT names the one that is alive in a
+// process; the test that claims to catch it must fail then (tests/mutants). In every other build each question below is answered at
+// compile time, and nothing of it is left.
 #pragma once
 
 #include <string_view>
-
-#ifndef NOCTER_PLANT
-#define NOCTER_PLANT ""
+#ifdef NOCTER_PLANTS
+#include <cstdlib>
 #endif
 
 namespace nocter::base {
 
-consteval bool planted(std::string_view name) { return name == NOCTER_PLANT; }
+#ifdef NOCTER_PLANTS
+inline bool planted(std::string_view name) {
+  static const char* const alive = std::getenv("NOCTER_PLANT");
+  return alive != nullptr && name == alive;
+}
+#else
+consteval bool planted(std::string_view) { return false; }
+#endif
 
 }  // namespace nocter::base
