@@ -78,6 +78,14 @@ GOALS = [
                f"B producers={producers};keys={keys};key=str", "notifications_per_s", "go-client-go-workqueue", bound)
         for keys, producers, bound in ((100_000, 1, 4.0), (100_000, 4, 4.0), (100, 1, 1.0), (100, 4, 1.5), (1, 1, 0.7), (1, 4, 1.0))
     ),
+    *(
+        faster("sqlite", f"one caller, {sync}, beside the hand-written loop", f"E cycle-single;batch=1;sync={sync}", "tasks_per_s",
+               "limit-c-sqlite3", 0.8) for sync in ("full", "normal")
+    ),
+    *(
+        faster("sqlite", f"64 callers, {sync}, beside the hand-written group", f"E cycle-batch;batch=64;sync={sync}", "tasks_per_s",
+               "limit-c-sqlite3", 0.6) for sync in ("full", "normal")
+    ),
     shorter("signal", "publish that nobody waits for, ns", "C publish;pin=none", "publish_ns", "", 10),
     shorter("signal", "ping-pong median beside the yielding futex", "C pingpong;pin=none", "p50_ns", "limit-futex-yield", 2.0),
     shorter("signal", "ping-pong median beside the raw futex", "C pingpong;pin=none", "p50_ns", "raw-futex", 1 / 50),

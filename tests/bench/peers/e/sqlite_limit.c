@@ -6,6 +6,7 @@
  *   process-batch  N B    claim B (commit), complete B (commit)
  *   process-fused  N B    [complete previous batch, claim next batch] in one transaction
  *   cycle-single   N      insert, claim, complete, each in its own transaction
+ *   cycle-batch    N B    [complete previous batch, insert B, claim B] in one transaction
  *   latency        N      two connections, two threads; the worker is woken through a
  *                         condition variable of the process after the commit */
 #include "../common/bench.h"
@@ -185,6 +186,16 @@ int main(int argc, char **argv) {
       if (claim(&d, 1) != 1) fail("claim");
       done(&d, g_ids[0]);
       total++;
+    }
+  } else if (!strcmp(mode, "cycle-batch")) {
+    uint64_t k = 0;
+    for (uint64_t i = 0; i < n || k; i += b) {
+      step(&d, d.begin);
+      for (uint64_t j = 0; j < k; j++) done(&d, g_ids[j]);
+      for (uint64_t j = i; j < n && j < i + b; j++) insert(&d, j);
+      k = claim(&d, b);
+      step(&d, d.commit);
+      total += k;
     }
   } else if (!strcmp(mode, "latency")) {
     struct lat l = {n, {0, 0, 0}, 0};
