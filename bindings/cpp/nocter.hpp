@@ -22,6 +22,7 @@
 #include "nocter_blocking.hpp"
 #include "nocter_keyed.hpp"
 #include "nocter_retirement.hpp"
+#include "nocter_tasks.hpp"
 #include "nocter_workers.hpp"
 
 #endif

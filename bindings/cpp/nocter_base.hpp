@@ -196,6 +196,11 @@ result<T> no_memory() {
   return result<T>(answer(NOCTER_E_MEMORY, "memory for a callable is exhausted"));
 }
 
+inline nocter_text text_of(std::string_view text) noexcept { return nocter_text{text.data(), text.size()}; }
+inline std::string_view view_of(nocter_text text) noexcept {
+  return text.size == 0 ? std::string_view() : std::string_view(text.data, text.size);
+}
+
 // Owns one C handle or guard.
 template <class T, void (*End)(T*)>
 class handle {

@@ -34,11 +34,6 @@ enum class close_mode : nocter_close_mode {
 
 namespace detail {
 
-inline nocter_text text_of(std::string_view text) noexcept { return nocter_text{text.data(), text.size()}; }
-inline std::string_view view_of(nocter_text text) noexcept {
-  return text.size == 0 ? std::string_view() : std::string_view(text.data, text.size);
-}
-
 // Nanoseconds, rounded up; what is too long for the clock is as long as there is.
 template <class Rep, class Period>
 std::int64_t nanoseconds_of(std::chrono::duration<Rep, Period> duration) {

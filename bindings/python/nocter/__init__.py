@@ -5,28 +5,36 @@
 
 Executor runs callables, and nocter.aio.Executor lets an asyncio loop await them; Blocking is the service below it,
 for those who claim and complete jobs themselves; Retirement ends resources whose end may block; Keyed says which
-things are to be looked at; Signal, Interrupt and EventFd are what the waits are made of.
-Whatever does not work out is an Error of a class by meaning.
+things are to be looked at; Signal, Interrupt and EventFd are what the waits are made of. nocter.tasks has tasks that
+outlive the process. Whatever does not work out is an Error of a class by meaning.
 """
 
 from ._blocking import Blocking, Completion, Counts, JobId, JobState, RunningJob
 from ._errors import (
     ArgumentError,
+    Cancelled,
     Closed,
     Empty,
     Error,
+    Exists,
     ForeignIdentity,
     Forked,
+    Held,
     InternalError,
     Interrupted,
+    JsonError,
+    LeaseLost,
     LimitError,
     OutOfMemory,
     Pending,
     ReentrantError,
     Saturated,
     StateError,
+    StoreError,
     Timeout,
+    Unavailable,
     UnknownIdentity,
+    VersionError,
     WorkerLost,
     WouldDeadlock,
 )
@@ -53,6 +61,7 @@ __version__: str = _ffi.string(_lib.nocter_version()).decode("ascii")
 __all__ = [
     "ArgumentError",
     "Blocking",
+    "Cancelled",
     "Cleanup",
     "Closed",
     "Completion",
@@ -62,15 +71,19 @@ __all__ = [
     "Error",
     "EventFd",
     "Executor",
+    "Exists",
     "ForeignIdentity",
     "Forked",
+    "Held",
     "InternalError",
     "Interrupt",
     "Interrupted",
     "JobId",
     "JobState",
+    "JsonError",
     "Keyed",
     "KeyedCounts",
+    "LeaseLost",
     "LimitError",
     "Notified",
     "OutOfMemory",
@@ -87,8 +100,11 @@ __all__ = [
     "Saturated",
     "Signal",
     "StateError",
+    "StoreError",
     "Timeout",
+    "Unavailable",
     "UnknownIdentity",
+    "VersionError",
     "WorkerLost",
     "Workers",
     "WouldDeadlock",

@@ -1,6 +1,7 @@
 """Statuses as exceptions: one tree, a class by meaning, the status and the library's own words in each."""
 
-from typing import Dict, Tuple, Type
+from typing import Dict, Sequence, Tuple, Type
+from uuid import UUID
 
 from ._ffi import ffi
 from ._native import lib
@@ -47,6 +48,21 @@ class Interrupted(Error):
     """The interrupt that the wait carried is raised."""
 
 
+class Exists(Error):
+    """Somebody was first. `ids` names, for each submission, the task that has its key; `value` is the value there is."""
+
+    ids: Sequence[UUID] = ()
+    value: object = None
+
+
+class Held(Error):
+    """The lock is held by another owner."""
+
+
+class Cancelled(Error):
+    """The task was cancelled: this outcome or submission gave way to that."""
+
+
 class ArgumentError(Error, ValueError):
     """An argument is out of range, or a guard was consumed before."""
 
@@ -75,6 +91,26 @@ class LimitError(Error):
     """Larger than a configured limit."""
 
 
+class JsonError(Error, ValueError):
+    """Not UTF-8 JSON."""
+
+
+class StoreError(Error):
+    """The database refused."""
+
+
+class Unavailable(Error):
+    """The database cannot be reached now; the call may be repeated."""
+
+
+class LeaseLost(Error):
+    """This run, or this lock, is another's by now."""
+
+
+class VersionError(Error):
+    """The database is of a newer nocter, or not nocter's."""
+
+
 class Forked(Error):
     """The object was made in the parent of this process."""
 
@@ -95,6 +131,9 @@ _CLASSES: Dict[int, Type[Error]] = {
     lib.NOCTER_TIMEOUT: Timeout,
     lib.NOCTER_INTERRUPTED: Interrupted,
     lib.NOCTER_CLOSED: Closed,
+    lib.NOCTER_EXISTS: Exists,
+    lib.NOCTER_HELD: Held,
+    lib.NOCTER_CANCELLED: Cancelled,
     lib.NOCTER_E_ARGUMENT: ArgumentError,
     lib.NOCTER_E_FOREIGN: ForeignIdentity,
     lib.NOCTER_E_UNKNOWN: UnknownIdentity,
@@ -102,6 +141,11 @@ _CLASSES: Dict[int, Type[Error]] = {
     lib.NOCTER_E_REENTRANT: ReentrantError,
     lib.NOCTER_E_MEMORY: OutOfMemory,
     lib.NOCTER_E_LIMIT: LimitError,
+    lib.NOCTER_E_JSON: JsonError,
+    lib.NOCTER_E_STORE: StoreError,
+    lib.NOCTER_E_UNAVAILABLE: Unavailable,
+    lib.NOCTER_E_LEASE_LOST: LeaseLost,
+    lib.NOCTER_E_VERSION: VersionError,
     lib.NOCTER_E_FORKED: Forked,
     lib.NOCTER_E_WOULD_DEADLOCK: WouldDeadlock,
     lib.NOCTER_E_INTERNAL: InternalError,

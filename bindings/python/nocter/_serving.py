@@ -23,12 +23,18 @@ class Workers:
     interpreter they claim nothing more, and what runs is given a moment.
     """
 
-    def __init__(self, serve_one: Callable[[Interrupt], bool], threads: int, name: str) -> None:
+    def __init__(
+        self,
+        serve_one: Callable[[Interrupt], bool],
+        threads: int,
+        name: str,
+        *others: Callable[[Interrupt], bool],
+    ) -> None:
         self._interrupt = Interrupt()
         # Only the threads have `serve_one`, and with it the service, which goes when they have ended.
         self._threads = [
-            threading.Thread(target=self._run, args=(serve_one,), name=f"{name}_{number}", daemon=True)
-            for number in range(threads)
+            threading.Thread(target=self._run, args=(each,), name=f"{name}_{number}", daemon=True)
+            for number, each in enumerate([serve_one] * threads + list(others))
         ]
         _at_work.add(self)
         try:
