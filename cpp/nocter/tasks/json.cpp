@@ -1,17 +1,20 @@
 #include "nocter/tasks/json.hpp"
 
-// Boost.JSON's parser without its values, and without the library to link: what the parser calls is compiled here.
+// Boost.JSON's parser without its values, and without the library to link: what the parser calls is compiled here. Under another name, so that
+// a host may have the library as well when everything is linked into one file.
+#define json nocter_json
 #include <boost/json/basic_parser_impl.hpp>
 #include <boost/json/detail/impl/default_resource.ipp>
 #include <boost/json/detail/impl/except.ipp>
 #include <boost/json/detail/impl/stack.ipp>
 #include <boost/json/impl/error.ipp>
+#undef json
 
 namespace nocter::tasks {
 
 namespace {
 
-namespace json = boost::json;
+namespace json = boost::nocter_json;
 
 // Takes everything in and keeps nothing.
 struct Check {
