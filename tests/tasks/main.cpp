@@ -1,0 +1,4 @@
+#define BOOST_TEST_MODULE tasks_conformance
+#include <nocter.h>
+
+#include "support/fixture.hpp"
