@@ -14,10 +14,11 @@ constexpr size_t kKinds = static_cast<size_t>(Kind::running_job);  // those with
 constexpr size_t kCells = 128;
 
 alignas(kShellAlign) constinit std::byte cells[kKinds][kCells * kShellSize] = {};
-constinit ShellPool pools[kKinds] = {{cells[0], kShellSize, kCells}, {cells[1], kShellSize, kCells},
-                                     {cells[2], kShellSize, kCells}, {cells[3], kShellSize, kCells},
-                                     {cells[4], kShellSize, kCells}, {cells[5], kShellSize, kCells},
-                                     {cells[6], kShellSize, kCells}};
+constinit ShellPool pools[kKinds] = {
+    {cells[0], kShellSize, kCells}, {cells[1], kShellSize, kCells},  {cells[2], kShellSize, kCells},
+    {cells[3], kShellSize, kCells}, {cells[4], kShellSize, kCells},  {cells[5], kShellSize, kCells},
+    {cells[6], kShellSize, kCells}, {cells[7], kShellSize, kCells},  {cells[8], kShellSize, kCells},
+    {cells[9], kShellSize, kCells}, {cells[10], kShellSize, kCells}, {cells[11], kShellSize, kCells}};
 
 constinit Atomic<uint64_t> service_numbers;
 
@@ -33,9 +34,9 @@ __attribute__((constructor)) void watch_forks() { pthread_atfork(nullptr, nullpt
 
 const char* kind_name(Kind kind) {
   static constexpr const char* kNames[] = {
-      "nocter_interrupt",  "nocter_signal",  "nocter_eventfd",     "nocter_blocking",   "nocter_workers",
-      "nocter_retirement", "nocter_keyed",   "nocter_running_job", "nocter_completion", "nocter_permit",
-      "nocter_resource",   "nocter_cleanup", "nocter_pass"};
+      "nocter_interrupt",   "nocter_signal",     "nocter_eventfd", "nocter_blocking", "nocter_workers", "nocter_retirement",
+      "nocter_keyed",       "nocter_tasks",      "nocter_clock",   "nocter_run",      "nocter_lock",    "nocter_value",
+      "nocter_running_job", "nocter_completion", "nocter_permit",  "nocter_resource", "nocter_cleanup", "nocter_pass"};
   return kNames[static_cast<size_t>(kind)];
 }
 

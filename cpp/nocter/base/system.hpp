@@ -80,6 +80,8 @@ inline int64_t now_ns() { return read_clock(CLOCK_MONOTONIC); }
 inline int64_t wall_now_ms() { return read_clock(CLOCK_REALTIME) / 1'000'000; }
 // To the kernel's tick and a fifth of the price: for ages, never for deadlines.
 inline int64_t coarse_now_ns() { return read_clock(CLOCK_MONOTONIC_COARSE); }
+// Goes on while the machine sleeps: for what others hold against this one meanwhile.
+inline int64_t boot_now_ms() { return read_clock(CLOCK_BOOTTIME) / 1'000'000; }
 // A number that changes about once a second, for a third of the price of that.
 inline int64_t second() { return time(nullptr); }
 

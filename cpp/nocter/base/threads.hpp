@@ -22,6 +22,21 @@ struct ThreadOptions {
   void* user = nullptr;
 };
 
+// A thread that is cancelled does not end inside of this.
+class NotCancelled {
+ public:
+  NotCancelled() { pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &before_); }
+  ~NotCancelled() {
+    int ignored;
+    pthread_setcancelstate(before_, &ignored);
+  }
+  NotCancelled(const NotCancelled&) = delete;
+  NotCancelled& operator=(const NotCancelled&) = delete;
+
+ private:
+  int before_ = 0;
+};
+
 // What the threads do, and what must live as long as they do.
 class Work {
  public:
@@ -29,6 +44,8 @@ class Work {
   virtual void run(Interrupt& stop) = 0;
   // What self().serving is on these threads.
   virtual const void* service() const = 0;
+  // They are asked to stop, perhaps not for the first time: for work that is more than one step.
+  virtual void stopping() {}
   virtual void release() = 0;
   virtual Atomic<uint64_t>& exceptions() = 0;
 
@@ -48,7 +65,10 @@ class Workers {
   static Started start(Work& work, const ThreadOptions& options, Workers*& out);
   Workers(Work& work, const ThreadOptions& options);
 
-  void ask_to_stop() { stop_.raise(); }
+  void ask_to_stop() {
+    stop_.raise();
+    work_.stopping();
+  }
   // `ok` once all threads have ended: then they are joined too, so that none of them runs code of the host any more.
   Status wait_for_end(const Wait* wait);
   bool is_mine() const { return self().serving == work_.service() && current_is_member(); }
