@@ -120,7 +120,8 @@ bool is_utf8(std::string_view text, bool control_characters) {
 }
 
 nocter_status read_bytes(const nocter_text& text, const char* parameter, const char* function, std::string_view& out) {
-  if (text.data == nullptr && text.size != 0) return fail_argument(function, parameter, "is NULL and its size is not 0");
+  if (text.data == nullptr && text.size != 0)
+    return fail_argument(function, parameter, "is NULL and its size is not 0");
   out = {text.data, text.size};
   return NOCTER_OK;
 }
@@ -180,8 +181,12 @@ void write_task(const Record& record, nocter_task& out) {
   out.state = c_text(texts.state);
   out.result = c_text(texts.result);
   if (!texts.failure.none()) {
-    out.failure = {c_text(texts.failure.kind), c_text(texts.failure.message), c_text(texts.failure.detail),
-                   texts.failure.attempt,      0,                             c_text(texts.failure.node),
+    out.failure = {c_text(texts.failure.kind),
+                   c_text(texts.failure.message),
+                   c_text(texts.failure.detail),
+                   texts.failure.attempt,
+                   0,
+                   c_text(texts.failure.node),
                    texts.failure.at};
   }
   out.key_scope = static_cast<nocter_key_scope>(row.key_scope);
@@ -245,7 +250,9 @@ void write_ids(const std::vector<tasks::TaskId>& ids, nocter_task_id* out, size_
 
 nocter_task_id nocter_task_id_make(void) { return c_id(tasks::make_task_id()); }
 
-bool nocter_task_id_equal(nocter_task_id a, nocter_task_id b) { return std::memcmp(a.bytes, b.bytes, sizeof a.bytes) == 0; }
+bool nocter_task_id_equal(nocter_task_id a, nocter_task_id b) {
+  return std::memcmp(a.bytes, b.bytes, sizeof a.bytes) == 0;
+}
 
 nocter_status nocter_task_id_parse(nocter_text text, nocter_task_id* out) {
   if (out == nullptr) return fail_null(__func__, "out");

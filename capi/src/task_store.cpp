@@ -186,10 +186,10 @@ nocter_status open_store(std::string_view url, const nocter_tasks_options& optio
 
 constexpr nocter_submission kNoSubmission = NOCTER_SUBMISSION_INIT;
 #define NOCTER_END(field) NOCTER_FIELD_END(nocter_submission, field)
-constexpr uint32_t kSubmissionEnds[] = {
-    NOCTER_END(size),   NOCTER_END(priority),     NOCTER_END(type),         NOCTER_END(payload),  NOCTER_END(key),
-    NOCTER_END(key_scope), NOCTER_END(flags),     NOCTER_END(parent),       NOCTER_END(run_after_ms),
-    NOCTER_END(max_attempts), NOCTER_END(reserved), NOCTER_END(id)};
+constexpr uint32_t kSubmissionEnds[] = {NOCTER_END(size),         NOCTER_END(priority), NOCTER_END(type),
+                                        NOCTER_END(payload),      NOCTER_END(key),      NOCTER_END(key_scope),
+                                        NOCTER_END(flags),        NOCTER_END(parent),   NOCTER_END(run_after_ms),
+                                        NOCTER_END(max_attempts), NOCTER_END(reserved), NOCTER_END(id)};
 #undef NOCTER_END
 
 nocter_status read_submission(const nocter_submission& from, const tasks::Limits& limits, const char* function,
@@ -242,9 +242,7 @@ nocter_status nocter::capi::read_submissions(const nocter_submission* from, size
 // ---- Opening --------------------------------------------------------------------------------------------------------
 
 void nocter_tasks_options_init(nocter_tasks_options* options, size_t size) { init_sized(options, kDefaults, size); }
-void nocter_submission_init(nocter_submission* submission, size_t size) {
-  init_sized(submission, kNoSubmission, size);
-}
+void nocter_submission_init(nocter_submission* submission, size_t size) { init_sized(submission, kNoSubmission, size); }
 void nocter_task_filter_init(nocter_task_filter* filter, size_t size) {
   static constexpr nocter_task_filter kNone = NOCTER_TASK_FILTER_INIT;
   init_sized(filter, kNone, size);
@@ -327,9 +325,15 @@ nocter_status nocter_tasks_list(nocter_tasks* tasks, const nocter_task_filter* f
   constexpr uint32_t kMost = 10'000;
   static constexpr nocter_task_filter kAll = NOCTER_TASK_FILTER_INIT;
 #define NOCTER_END(field) NOCTER_FIELD_END(nocter_task_filter, field)
-  static constexpr uint32_t kEnds[] = {NOCTER_END(size),  NOCTER_END(status), NOCTER_END(type),
-                                       NOCTER_END(parent), NOCTER_END(root),  NOCTER_END(after),
-                                       NOCTER_END(created_before_ms), NOCTER_END(limit), NOCTER_END(roots_only)};
+  static constexpr uint32_t kEnds[] = {NOCTER_END(size),
+                                       NOCTER_END(status),
+                                       NOCTER_END(type),
+                                       NOCTER_END(parent),
+                                       NOCTER_END(root),
+                                       NOCTER_END(after),
+                                       NOCTER_END(created_before_ms),
+                                       NOCTER_END(limit),
+                                       NOCTER_END(roots_only)};
 #undef NOCTER_END
   const char* const function = __func__;
   if (out == nullptr) return fail_null(function, "out");
@@ -401,7 +405,7 @@ nocter_status nocter_tasks_count(nocter_tasks* tasks, nocter_tasks_counts* out) 
                                         .purged = c.purged,
                                         .runs = engine.runs()};
     write_sized(out, counts, out->size);
-    return NOCTER_OK;
+    return static_cast<nocter_status>(NOCTER_OK);
   });
 }
 

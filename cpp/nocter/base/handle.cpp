@@ -34,9 +34,10 @@ __attribute__((constructor)) void watch_forks() { pthread_atfork(nullptr, nullpt
 
 const char* kind_name(Kind kind) {
   static constexpr const char* kNames[] = {
-      "nocter_interrupt",   "nocter_signal",     "nocter_eventfd", "nocter_blocking", "nocter_workers", "nocter_retirement",
-      "nocter_keyed",       "nocter_tasks",      "nocter_clock",   "nocter_run",      "nocter_lock",    "nocter_value",
-      "nocter_running_job", "nocter_completion", "nocter_permit",  "nocter_resource", "nocter_cleanup", "nocter_pass"};
+      "nocter_interrupt",  "nocter_signal",  "nocter_eventfd",     "nocter_blocking",   "nocter_workers",
+      "nocter_retirement", "nocter_keyed",   "nocter_tasks",       "nocter_clock",      "nocter_run",
+      "nocter_lock",       "nocter_value",   "nocter_running_job", "nocter_completion", "nocter_permit",
+      "nocter_resource",   "nocter_cleanup", "nocter_pass"};
   return kNames[static_cast<size_t>(kind)];
 }
 

@@ -321,7 +321,8 @@ std::string printable(std::string_view text) {
   std::string safe;
   for (size_t i = 0; i < text.size(); i++) {
     const auto byte = static_cast<unsigned char>(text[i]);
-    const bool late_control = byte == 0xc2 && i + 1 < text.size() && (static_cast<unsigned char>(text[i + 1]) & 0xe0) == 0x80;
+    const bool late_control =
+        byte == 0xc2 && i + 1 < text.size() && (static_cast<unsigned char>(text[i + 1]) & 0xe0) == 0x80;
     if (byte >= 0x20 && byte != 0x7f && !late_control) {
       safe += text[i];
       continue;

@@ -11,10 +11,10 @@ using base::Locked;
 namespace {
 
 constexpr int64_t kNsPerMs = 1'000'000;
-constexpr int64_t kLongestRest = 5'000;        // between two pieces of upkeep, in milliseconds
-constexpr int64_t kLookForDead = 100;          // how often, in milliseconds
-constexpr int64_t kLively = 200, kDozy = 50;   // how long others are watched closely, and how often they are else
-constexpr int64_t kSoonest = 10;               // after something went wrong
+constexpr int64_t kLongestRest = 5'000;       // between two pieces of upkeep, in milliseconds
+constexpr int64_t kLookForDead = 100;         // how often, in milliseconds
+constexpr int64_t kLively = 200, kDozy = 50;  // how long others are watched closely, and how often they are else
+constexpr int64_t kSoonest = 10;              // after something went wrong
 
 // What is left of a lease when a process stops trusting it: time for a run to hear of it before anybody else may begin.
 int64_t margin_of(int64_t lease_ms) { return std::clamp<int64_t>(lease_ms / 10, 10, 2'000); }
@@ -24,9 +24,7 @@ int64_t margin_of(int64_t lease_ms) { return std::clamp<int64_t>(lease_ms / 10, 
 // ---- The lease ------------------------------------------------------------------------------------------------------
 
 // By the clock that goes on while the machine sleeps; where tests move the time, by theirs.
-Millis Engine::lease_now() const {
-  return options_.clock->steered() ? options_.clock->now_ms() : base::boot_now_ms();
-}
+Millis Engine::lease_now() const { return options_.clock->steered() ? options_.clock->now_ms() : base::boot_now_ms(); }
 
 void Engine::tell_keeper() {
   keeper_turn_.advance_open();

@@ -217,7 +217,7 @@ Answer Run::children(std::vector<Record>& out) {
       Record record;
       record.row.id = task.id;
       record.row.phase = task.run_after > now ? Phase::delayed : Phase::ready;
-      record.row.priority = task.own_priority                        ? task.priority
+      record.row.priority = task.own_priority                   ? task.priority
                             : record_.row.priority == INT32_MAX ? INT32_MAX
                                                                 : record_.row.priority + 1;
       record.row.has_key = !task.key.empty();
