@@ -232,12 +232,12 @@ nocter_wake nocter_run_woken_by(const nocter_run* run) {
   return usable(core(run), kKind, __func__) ? static_cast<nocter_wake>(core(run)->record().row.woken_by) : 0;
 }
 
-nocter_status nocter_run_notifications(const nocter_run* run, const nocter_notification** out, size_t* count) {
+nocter_status nocter_run_notifications(const nocter_run* run, const nocter_notification** out, size_t* out_count) {
   if (out != nullptr) *out = nullptr;
-  if (count != nullptr) *count = 0;
+  if (out_count != nullptr) *out_count = 0;
   if (const nocter_status status = check(core(run), kKind, __func__); status != NOCTER_OK) return status;
   if (out == nullptr) return fail_null(__func__, "out");
-  if (count == nullptr) return fail_null(__func__, "count");
+  if (out_count == nullptr) return fail_null(__func__, "out_count");
   const std::vector<tasks::Message>& messages = core(run)->messages();
   if (messages.empty()) return NOCTER_OK;
   std::unique_ptr<std::byte[]>& room = const_cast<Run*>(core(run))->boundary.messages;
@@ -251,7 +251,7 @@ nocter_status nocter_run_notifications(const nocter_run* run, const nocter_notif
     }
   }
   *out = reinterpret_cast<const nocter_notification*>(room.get());
-  *count = messages.size();
+  *out_count = messages.size();
   return NOCTER_OK;
 }
 

@@ -73,7 +73,7 @@ def of_rust():
         layout[name] = int(size)
         pattern = r"addr_of!\(\(\*ptr\)\.(\w+)\) as usize - ptr as usize\s*\},\s*(\d+)usize"
         for member, offset in re.findall(pattern, test):
-            layout[f"{name}.{member}"] = int(offset)
+            layout[f"{name}.{member.removesuffix('_')}"] = int(offset)  # it writes type_, since type is a word of Rust
     return layout
 
 

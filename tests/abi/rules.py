@@ -11,6 +11,12 @@ ALLOWED_INCLUDES = {"stddef.h", "stdint.h", "stdbool.h"}
 MAXIMUM_BY_VALUE = 32  # bytes
 
 
+def is_bytes(array):
+    """`uint8_t name[16]`: what every generator makes the same of."""
+    inner = array.type.type if isinstance(array.type, c_ast.TypeDecl) else None
+    return isinstance(inner, c_ast.IdentifierType) and inner.names == ["uint8_t"] and isinstance(array.dim, c_ast.Constant)
+
+
 class Visitor(c_ast.NodeVisitor):
     def __init__(self):
         self.broken = []
@@ -50,7 +56,7 @@ class Visitor(c_ast.NodeVisitor):
             self.say(node, f"{node.name} is a bit-field")
         inner = node.type
         while isinstance(inner, (c_ast.PtrDecl, c_ast.ArrayDecl, c_ast.TypeDecl)):
-            if isinstance(inner, c_ast.ArrayDecl):
+            if isinstance(inner, c_ast.ArrayDecl) and not is_bytes(inner):
                 self.say(node, f"{node.name} is an array")
             inner = inner.type
         if isinstance(inner, c_ast.Enum) and node.name is not None:

@@ -70,8 +70,8 @@ NOCTER_API nocter_wake nocter_run_woken_by(const nocter_run *run);
  * @brief The messages handed to this round, oldest first. They are gone when it suspends or is done, and come again when it fails or dies.
  * @param run the run.
  * @param[out] out the messages, which end with the run; NULL on failure.
- * @param[out] count how many.
- * @return NOCTER_OK; NOCTER_E_ARGUMENT; NOCTER_E_FORKED.
+ * @param[out] out_count how many.
+ * @return NOCTER_OK; NOCTER_E_ARGUMENT; NOCTER_E_MEMORY; NOCTER_E_FORKED.
  * @par Threads owner only.
  * @since 0.1
  */
@@ -165,7 +165,7 @@ NOCTER_API NOCTER_NODISCARD nocter_status nocter_run_children(nocter_run *run, n
  * @param submissions what to make; their parent must be none, or this task.
  * @param count how many, 1 to 100,000.
  * @param[out] out_ids as in nocter_tasks_submit().
- * @return as nocter_tasks_submit(), and NOCTER_E_LEASE_LOST; NOCTER_CANCELLED when this task was cancelled.
+ * @return NOCTER_OK; else as nocter_tasks_submit(), and NOCTER_E_LEASE_LOST; NOCTER_CANCELLED when this task was cancelled.
  * @par Threads owner only; may wait for the disk.
  * @since 0.1
  */
@@ -177,7 +177,7 @@ NOCTER_API NOCTER_NODISCARD nocter_status nocter_run_submit_child(nocter_run *ru
  * @param run the run.
  * @param to the task it is for.
  * @param payload JSON; empty means {}.
- * @return as nocter_tasks_notify(), and NOCTER_E_LEASE_LOST.
+ * @return NOCTER_OK; else as nocter_tasks_notify(), and NOCTER_E_LEASE_LOST.
  * @par Threads owner only; may wait for the disk.
  * @since 0.1
  */
@@ -187,7 +187,7 @@ NOCTER_API NOCTER_NODISCARD nocter_status nocter_run_notify(nocter_run *run, noc
  * @brief Sends a message to this task's parent.
  * @param run the run.
  * @param payload JSON; empty means {}.
- * @return as nocter_run_notify(); NOCTER_E_STATE also when it has no parent.
+ * @return NOCTER_OK; else as nocter_run_notify(); NOCTER_E_STATE also when it has no parent.
  * @par Threads owner only; may wait for the disk.
  * @since 0.1
  */
@@ -236,7 +236,7 @@ NOCTER_API NOCTER_NODISCARD nocter_status nocter_run_shared_put(nocter_run *run,
  * @param key its name, 1 to 255 bytes.
  * @param value JSON; empty means {}.
  * @param[out] out_existing after NOCTER_EXISTS, the value there is, to be freed with nocter_value_free(); else NULL. May be NULL.
- * @return as nocter_run_shared_put(), and NOCTER_EXISTS.
+ * @return NOCTER_OK; else as nocter_run_shared_put(), and NOCTER_EXISTS.
  * @par Threads owner only; may wait for the disk.
  * @since 0.1
  */
@@ -326,7 +326,7 @@ NOCTER_API void nocter_failure_init(nocter_failure *failure, size_t size);
  * @brief This try failed.
  * @param run the run; ended by NOCTER_OK, NOCTER_CANCELLED and NOCTER_E_LEASE_LOST, else still yours.
  * @param failure why, and what follows.
- * @return as nocter_run_done().
+ * @return NOCTER_OK; else as nocter_run_done().
  * @par Threads owner only; may wait for the disk.
  * @since 0.1
  */
@@ -373,7 +373,7 @@ NOCTER_API void nocter_suspension_init(nocter_suspension *suspension, size_t siz
  *        or a message waits, it is queued again at once.
  * @param run the run; ended by NOCTER_OK, NOCTER_CANCELLED and NOCTER_E_LEASE_LOST, else still yours.
  * @param suspension what it waits for.
- * @return as nocter_run_done(); NOCTER_E_UNKNOWN names a task that does not exist; NOCTER_E_STATE also when it would wait for itself, or in
+ * @return NOCTER_OK; else as nocter_run_done(); NOCTER_E_UNKNOWN names a task that does not exist; NOCTER_E_STATE also when it would wait for itself, or in
  *         a circle, which the message names.
  * @par Threads owner only; may wait for the disk.
  * @since 0.1
@@ -383,7 +383,7 @@ NOCTER_API NOCTER_NODISCARD nocter_status nocter_run_suspend(nocter_run *run, co
 /**
  * @brief Gives the task back as if it had not been claimed: no try is spent. For workers that stop.
  * @param run the run; ended by NOCTER_OK, NOCTER_CANCELLED and NOCTER_E_LEASE_LOST, else still yours.
- * @return as nocter_run_done(). What an atomic round staged is gone.
+ * @return NOCTER_OK; else as nocter_run_done(). What an atomic round staged is gone.
  * @par Threads owner only; may wait for the disk.
  * @since 0.1
  */

@@ -61,7 +61,7 @@ NOCTER_API NOCTER_NODISCARD nocter_status nocter_shared_put_if_absent(nocter_tas
  * @param scope whose value.
  * @param key its name.
  * @param value JSON.
- * @return as nocter_shared_put_if_absent(), but never NOCTER_EXISTS.
+ * @return NOCTER_OK; else as nocter_shared_put_if_absent(), but never NOCTER_EXISTS.
  * @par Threads any thread; may wait for the disk.
  * @since 0.1
  */
@@ -87,7 +87,7 @@ NOCTER_API NOCTER_NODISCARD nocter_status nocter_shared_get(nocter_tasks *tasks,
  * @param tasks the store.
  * @param scope whose values.
  * @param[out] out the values, to be freed with nocter_value_list_free(); empty on failure.
- * @return as nocter_shared_get(), with NOCTER_OK when there are none.
+ * @return NOCTER_OK; else as nocter_shared_get(), with NOCTER_OK when there are none.
  * @par Threads any thread; may wait for the disk.
  * @since 0.1
  */
@@ -98,7 +98,7 @@ NOCTER_API NOCTER_NODISCARD nocter_status nocter_shared_all(nocter_tasks *tasks,
  * @brief Removes all values of a scope.
  * @param tasks the store.
  * @param scope whose values.
- * @return as nocter_shared_put().
+ * @return NOCTER_OK; else as nocter_shared_put().
  * @par Threads any thread; may wait for the disk.
  * @since 0.1
  */

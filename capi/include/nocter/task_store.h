@@ -205,7 +205,7 @@ NOCTER_API NOCTER_NODISCARD nocter_status nocter_tasks_get(nocter_tasks *tasks, 
  * @param tasks the store.
  * @param id which.
  * @param[out] out the records, to be freed with nocter_task_list_free(); empty on failure.
- * @return as nocter_tasks_get().
+ * @return NOCTER_OK; else as nocter_tasks_get().
  * @par Threads any thread; may wait for the disk.
  * @since 0.1
  */
@@ -254,7 +254,7 @@ NOCTER_API void nocter_task_filter_init(nocter_task_filter *filter, size_t size)
  * @param tasks the store.
  * @param filter which; NULL: the first hundred of all.
  * @param[out] out the records, to be freed with nocter_task_list_free(); empty on failure.
- * @return as nocter_tasks_get(), but never NOCTER_E_UNKNOWN.
+ * @return NOCTER_OK; else as nocter_tasks_get(), but never NOCTER_E_UNKNOWN.
  * @par Threads any thread; may wait for the disk.
  * @since 0.1
  */
@@ -327,7 +327,7 @@ NOCTER_API void nocter_tasks_counts_init(nocter_tasks_counts *counts, size_t siz
  * @brief Counts, seen in one moment.
  * @param tasks the store.
  * @param[in,out] out the counts; their size says how much the caller knows.
- * @return as nocter_tasks_list().
+ * @return NOCTER_OK; else as nocter_tasks_list().
  * @par Threads any thread; may wait for the disk.
  * @since 0.1
  */
@@ -393,7 +393,7 @@ NOCTER_API NOCTER_NODISCARD nocter_status nocter_tasks_maintain(nocter_tasks *ta
  * @param tasks the store.
  * @param older_than_ms milliseconds; 0: everything that has ended.
  * @param[out] out_removed how many tasks; may be NULL.
- * @return as nocter_tasks_maintain().
+ * @return NOCTER_OK; else as nocter_tasks_maintain().
  * @par Threads any thread; may wait for the disk.
  * @since 0.1
  */

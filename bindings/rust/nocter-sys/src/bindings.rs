@@ -5011,7 +5011,7 @@ extern "C" {
     #[doc = " @param tasks the store."]
     #[doc = " @param id which."]
     #[doc = " @param[out] out the records, to be freed with nocter_task_list_free(); empty on failure."]
-    #[doc = " @return as nocter_tasks_get()."]
+    #[doc = " @return NOCTER_OK; else as nocter_tasks_get()."]
     #[doc = " @par Threads any thread; may wait for the disk."]
     #[doc = " @since 0.1"]
     pub fn nocter_tasks_children(
@@ -5178,7 +5178,7 @@ extern "C" {
     #[doc = " @param tasks the store."]
     #[doc = " @param filter which; NULL: the first hundred of all."]
     #[doc = " @param[out] out the records, to be freed with nocter_task_list_free(); empty on failure."]
-    #[doc = " @return as nocter_tasks_get(), but never NOCTER_E_UNKNOWN."]
+    #[doc = " @return NOCTER_OK; else as nocter_tasks_get(), but never NOCTER_E_UNKNOWN."]
     #[doc = " @par Threads any thread; may wait for the disk."]
     #[doc = " @since 0.1"]
     pub fn nocter_tasks_list(
@@ -5433,7 +5433,7 @@ extern "C" {
     #[doc = " @brief Counts, seen in one moment."]
     #[doc = " @param tasks the store."]
     #[doc = " @param[in,out] out the counts; their size says how much the caller knows."]
-    #[doc = " @return as nocter_tasks_list()."]
+    #[doc = " @return NOCTER_OK; else as nocter_tasks_list()."]
     #[doc = " @par Threads any thread; may wait for the disk."]
     #[doc = " @since 0.1"]
     pub fn nocter_tasks_count(tasks: *mut nocter_tasks, out: *mut nocter_tasks_counts) -> nocter_status;
@@ -5501,7 +5501,7 @@ extern "C" {
     #[doc = " @param tasks the store."]
     #[doc = " @param older_than_ms milliseconds; 0: everything that has ended."]
     #[doc = " @param[out] out_removed how many tasks; may be NULL."]
-    #[doc = " @return as nocter_tasks_maintain()."]
+    #[doc = " @return NOCTER_OK; else as nocter_tasks_maintain()."]
     #[doc = " @par Threads any thread; may wait for the disk."]
     #[doc = " @since 0.1"]
     pub fn nocter_tasks_purge(tasks: *mut nocter_tasks, older_than_ms: i64, out_removed: *mut u64) -> nocter_status;
@@ -5563,8 +5563,8 @@ extern "C" {
     #[doc = " @brief The messages handed to this round, oldest first. They are gone when it suspends or is done, and come again when it fails or dies."]
     #[doc = " @param run the run."]
     #[doc = " @param[out] out the messages, which end with the run; NULL on failure."]
-    #[doc = " @param[out] count how many."]
-    #[doc = " @return NOCTER_OK; NOCTER_E_ARGUMENT; NOCTER_E_FORKED."]
+    #[doc = " @param[out] out_count how many."]
+    #[doc = " @return NOCTER_OK; NOCTER_E_ARGUMENT; NOCTER_E_MEMORY; NOCTER_E_FORKED."]
     #[doc = " @par Threads owner only."]
     #[doc = " @since 0.1"]
     pub fn nocter_run_notifications(
@@ -5653,7 +5653,7 @@ extern "C" {
     #[doc = " @param submissions what to make; their parent must be none, or this task."]
     #[doc = " @param count how many, 1 to 100,000."]
     #[doc = " @param[out] out_ids as in nocter_tasks_submit()."]
-    #[doc = " @return as nocter_tasks_submit(), and NOCTER_E_LEASE_LOST; NOCTER_CANCELLED when this task was cancelled."]
+    #[doc = " @return NOCTER_OK; else as nocter_tasks_submit(), and NOCTER_E_LEASE_LOST; NOCTER_CANCELLED when this task was cancelled."]
     #[doc = " @par Threads owner only; may wait for the disk."]
     #[doc = " @since 0.1"]
     pub fn nocter_run_submit_child(
@@ -5669,7 +5669,7 @@ extern "C" {
     #[doc = " @param run the run."]
     #[doc = " @param to the task it is for."]
     #[doc = " @param payload JSON; empty means {}."]
-    #[doc = " @return as nocter_tasks_notify(), and NOCTER_E_LEASE_LOST."]
+    #[doc = " @return NOCTER_OK; else as nocter_tasks_notify(), and NOCTER_E_LEASE_LOST."]
     #[doc = " @par Threads owner only; may wait for the disk."]
     #[doc = " @since 0.1"]
     pub fn nocter_run_notify(run: *mut nocter_run, to: nocter_task_id, payload: nocter_text) -> nocter_status;
@@ -5679,7 +5679,7 @@ extern "C" {
     #[doc = " @brief Sends a message to this task's parent."]
     #[doc = " @param run the run."]
     #[doc = " @param payload JSON; empty means {}."]
-    #[doc = " @return as nocter_run_notify(); NOCTER_E_STATE also when it has no parent."]
+    #[doc = " @return NOCTER_OK; else as nocter_run_notify(); NOCTER_E_STATE also when it has no parent."]
     #[doc = " @par Threads owner only; may wait for the disk."]
     #[doc = " @since 0.1"]
     pub fn nocter_run_notify_parent(run: *mut nocter_run, payload: nocter_text) -> nocter_status;
@@ -5727,7 +5727,7 @@ extern "C" {
     #[doc = " @param key its name, 1 to 255 bytes."]
     #[doc = " @param value JSON; empty means {}."]
     #[doc = " @param[out] out_existing after NOCTER_EXISTS, the value there is, to be freed with nocter_value_free(); else NULL. May be NULL."]
-    #[doc = " @return as nocter_run_shared_put(), and NOCTER_EXISTS."]
+    #[doc = " @return NOCTER_OK; else as nocter_run_shared_put(), and NOCTER_EXISTS."]
     #[doc = " @par Threads owner only; may wait for the disk."]
     #[doc = " @since 0.1"]
     pub fn nocter_run_shared_put_if_absent(
@@ -5887,7 +5887,7 @@ extern "C" {
     #[doc = " @brief This try failed."]
     #[doc = " @param run the run; ended by NOCTER_OK, NOCTER_CANCELLED and NOCTER_E_LEASE_LOST, else still yours."]
     #[doc = " @param failure why, and what follows."]
-    #[doc = " @return as nocter_run_done()."]
+    #[doc = " @return NOCTER_OK; else as nocter_run_done()."]
     #[doc = " @par Threads owner only; may wait for the disk."]
     #[doc = " @since 0.1"]
     pub fn nocter_run_fail(run: *mut nocter_run, failure: *const nocter_failure) -> nocter_status;
@@ -6022,7 +6022,7 @@ extern "C" {
     #[doc = "        or a message waits, it is queued again at once."]
     #[doc = " @param run the run; ended by NOCTER_OK, NOCTER_CANCELLED and NOCTER_E_LEASE_LOST, else still yours."]
     #[doc = " @param suspension what it waits for."]
-    #[doc = " @return as nocter_run_done(); NOCTER_E_UNKNOWN names a task that does not exist; NOCTER_E_STATE also when it would wait for itself, or in"]
+    #[doc = " @return NOCTER_OK; else as nocter_run_done(); NOCTER_E_UNKNOWN names a task that does not exist; NOCTER_E_STATE also when it would wait for itself, or in"]
     #[doc = "         a circle, which the message names."]
     #[doc = " @par Threads owner only; may wait for the disk."]
     #[doc = " @since 0.1"]
@@ -6032,7 +6032,7 @@ extern "C" {
     #[must_use]
     #[doc = " @brief Gives the task back as if it had not been claimed: no try is spent. For workers that stop."]
     #[doc = " @param run the run; ended by NOCTER_OK, NOCTER_CANCELLED and NOCTER_E_LEASE_LOST, else still yours."]
-    #[doc = " @return as nocter_run_done(). What an atomic round staged is gone."]
+    #[doc = " @return NOCTER_OK; else as nocter_run_done(). What an atomic round staged is gone."]
     #[doc = " @par Threads owner only; may wait for the disk."]
     #[doc = " @since 0.1"]
     pub fn nocter_run_hand_back(run: *mut nocter_run) -> nocter_status;
@@ -6299,7 +6299,7 @@ extern "C" {
     #[doc = " @param scope whose value."]
     #[doc = " @param key its name."]
     #[doc = " @param value JSON."]
-    #[doc = " @return as nocter_shared_put_if_absent(), but never NOCTER_EXISTS."]
+    #[doc = " @return NOCTER_OK; else as nocter_shared_put_if_absent(), but never NOCTER_EXISTS."]
     #[doc = " @par Threads any thread; may wait for the disk."]
     #[doc = " @since 0.1"]
     pub fn nocter_shared_put(
@@ -6333,7 +6333,7 @@ extern "C" {
     #[doc = " @param tasks the store."]
     #[doc = " @param scope whose values."]
     #[doc = " @param[out] out the values, to be freed with nocter_value_list_free(); empty on failure."]
-    #[doc = " @return as nocter_shared_get(), with NOCTER_OK when there are none."]
+    #[doc = " @return NOCTER_OK; else as nocter_shared_get(), with NOCTER_OK when there are none."]
     #[doc = " @par Threads any thread; may wait for the disk."]
     #[doc = " @since 0.1"]
     pub fn nocter_shared_all(
@@ -6347,7 +6347,7 @@ extern "C" {
     #[doc = " @brief Removes all values of a scope."]
     #[doc = " @param tasks the store."]
     #[doc = " @param scope whose values."]
-    #[doc = " @return as nocter_shared_put()."]
+    #[doc = " @return NOCTER_OK; else as nocter_shared_put()."]
     #[doc = " @par Threads any thread; may wait for the disk."]
     #[doc = " @since 0.1"]
     pub fn nocter_shared_clear(tasks: *mut nocter_tasks, scope: nocter_text) -> nocter_status;
