@@ -75,13 +75,15 @@ struct PutBack {
 
 template <class Map>
 void take_out(UndoLog& log, Map& map, typename Map::const_iterator at) {
-  log.note(PutBack<Map>{&map}).node = map.extract(at);
+  PutBack<Map>& undo = log.note(PutBack<Map>{&map});
+  undo.node = map.extract(at);
 }
 
 // Makes it that value.
 template <class T>
 void assign(UndoLog& log, T& target, T value) {
-  log.note(Restore<T>{&target, T{}}).old = std::exchange(target, std::move(value));
+  Restore<T>& undo = log.note(Restore<T>{&target, T{}});
+  undo.old = std::exchange(target, std::move(value));
 }
 
 // Inserts or overwrites.
