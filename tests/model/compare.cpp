@@ -30,6 +30,15 @@ std::string text_of(const Event& event) {
   if (event.kind == Event::Kind::state) out << ' ' << event.data;
   return out.str();
 }
+// Who is woken and cancelled in one step need not be told as woken first, and may be.
+void note(std::vector<std::string>& told, const Event& event) {
+  const std::string woken = "event " + std::to_string(static_cast<int>(Event::Kind::woken)) + ' ';
+  const std::string at = " at " + std::to_string(event.at) + ' ';
+  const bool cancelled = event.kind == Event::Kind::ended && event.status == TaskStatus::cancelled;
+  if (cancelled && !told.empty() && told.back().rfind(woken, 0) == 0 && told.back().find(at) != std::string::npos)
+    told.pop_back();
+  told.push_back(text_of(event));
+}
 
 }  // namespace
 
@@ -131,33 +140,33 @@ bool World::same_answers(Pending& request, const Answer& model) {
   if (static_cast<int>(answer.status) < 0) return !answer.message.empty() || say("a refusal that does not say why");
   return std::visit(
       [&](const auto& is) {
-        using Kind = std::decay_t<decltype(is)>;
-        const Kind& should = std::get<Kind>(request.model);
-        if constexpr (std::is_same_v<Kind, Submit>)
+        using Asked = std::decay_t<decltype(is)>;
+        const Asked& should = std::get<Asked>(request.model);
+        if constexpr (std::is_same_v<Asked, Submit>)
           return same("TSK-20: ids", text_of(is.ids), text_of(should.ids));
-        else if constexpr (std::is_same_v<Kind, StepPut>)
+        else if constexpr (std::is_same_v<Asked, StepPut>)
           return same("TSK-22: step", is.value, should.value);
-        else if constexpr (std::is_same_v<Kind, SharedPut>)
+        else if constexpr (std::is_same_v<Asked, SharedPut>)
           return same("SHR-01: value", is.existing, should.existing);
-        else if constexpr (std::is_same_v<Kind, SharedClear>)
+        else if constexpr (std::is_same_v<Asked, SharedClear>)
           return same_number("SHR-02: removed", is.removed, should.removed);
-        else if constexpr (std::is_same_v<Kind, Claim>)
+        else if constexpr (std::is_same_v<Asked, Claim>)
           return same_claims(is, should);
-        else if constexpr (std::is_same_v<Kind, Cancel>)
+        else if constexpr (std::is_same_v<Asked, Cancel>)
           return is.more || same_number("TSK-11: touched", is.touched, should.touched);
-        else if constexpr (std::is_same_v<Kind, LockAcquire>)
+        else if constexpr (std::is_same_v<Asked, LockAcquire>)
           return same_number("SHR-04: fence", is.fence, should.fence) &&
                  same_number("SHR-03: until", is.until, should.until);
-        else if constexpr (std::is_same_v<Kind, LockRenew>)
+        else if constexpr (std::is_same_v<Asked, LockRenew>)
           return same_number("SHR-03: until", is.until, should.until);
-        else if constexpr (std::is_same_v<Kind, Register>)
+        else if constexpr (std::is_same_v<Asked, Register>)
           return is.node > 0 || say("a node without a number");
-        else if constexpr (std::is_same_v<Kind, Renew>) {
+        else if constexpr (std::is_same_v<Asked, Renew>) {
           std::vector<TaskId> stop, should_stop;
           for (const Claimed& by : is.cancelled) stop.push_back(by.id);
           for (const Claimed& by : should.cancelled) should_stop.push_back(by.id);
           return same("asked to end", text_of(sorted(stop)), text_of(sorted(should_stop)));
-        } else if constexpr (std::is_same_v<Kind, Maintain>)
+        } else if constexpr (std::is_same_v<Asked, Maintain>)
           return same_number("TSK-18: rescued", is.rescued, should.rescued) &&
                  same_number("P-7: repaired", is.repaired, should.repaired) &&
                  same_number("TSK-23: purged", is.purged, should.purged);
@@ -188,19 +197,12 @@ bool World::same_events() {
   std::map<TaskId, std::vector<std::string>> is, should;
   for (const Event& event : all) {
     if (event.sequence != ++events_seen_[kStore]) return say("I-13: events have a gap");
-    std::vector<std::string>& mine = is[event.task];
-    // Who is woken and cancelled in one step need not be told as woken first, and may be.
-    static const std::string woken = "event " + std::to_string(static_cast<int>(Event::Kind::woken));
-    const bool cancelled = event.kind == Event::Kind::ended && event.status == TaskStatus::cancelled;
-    if (cancelled && !mine.empty() && mine.back().rfind(woken, 0) == 0 &&
-        mine.back().find(" at " + std::to_string(event.at)) != std::string::npos)
-      mine.pop_back();
-    mine.push_back(text_of(event));
+    note(is[event.task], event);
   }
   for (const Event& event : model_.events()) {
     if (event.sequence <= events_seen_[kModel]) continue;
     events_seen_[kModel] = event.sequence;
-    should[event.task].push_back(text_of(event));
+    note(should[event.task], event);
   }
   for (const auto& [task, told] : should) {
     std::string mine, models;

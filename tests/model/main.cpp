@@ -114,11 +114,23 @@ std::string generate(uint64_t seed, const Arguments& arguments, const Opener& op
   return world.finish() ? std::string() : world.failure();
 }
 
+// What a failure is about, without the tasks and numbers that differ from list to list.
+std::string subject(const std::string& failure) {
+  const size_t named = failure.rfind("task ", 0) == 0 ? failure.find(": ") : std::string::npos;
+  const size_t from = named == std::string::npos ? 0 : named + 2;
+  return failure.substr(from, failure.find_first_of(":0123456789\n", from + 8) - from);
+}
+
 void report(std::vector<Op> ops, uint64_t seed, const std::string& failure, const Place& place, const Setup& setup) {
   std::cout << "seed " << seed << ": " << failure << "\nafter " << ops.size()
             << " operations; made shorter:" << std::endl;
   ops = shrink(
-      std::move(ops), [&](const std::vector<Op>& some) { return !replay(some, place.opener, setup).empty(); }, 20);
+      std::move(ops),
+      [&](const std::vector<Op>& some) {
+        const std::string why = replay(some, place.opener, setup);
+        return !why.empty() && subject(why) == subject(failure);
+      },
+      20);
   const std::string why = replay(ops, place.opener, setup);
   std::ostringstream text;
   std::istringstream lines("seed=" + std::to_string(seed) + "\n" + why);

@@ -132,6 +132,7 @@ class Model {
   nocter::tasks::Counts count() const;
   Millis now() const { return now_; }
   bool current(const Claimed& by) const;
+  bool knows(uint64_t claim) const { return state_.claims.count(claim) != 0; }  // it was given something
   Answer step(const Claimed& by, const std::string& name, std::string& out) const;
 
   const std::map<Number, Task>& tasks() const { return state_.tasks; }
@@ -182,7 +183,7 @@ class Model {
   Status run(nocter::tasks::Maintain& maintain);
 
   bool is(Broken rule) const { return broken_ == rule; }
-  Task* find(const TaskId& id);
+  Task* look_up(const TaskId& id);
   Task& holder(const Claimed& by);
   bool submit_one(const nocter::tasks::Submission& submission, TaskId& name);
   const Task* key_owner(const nocter::tasks::Submission& submission, const Task* parent) const;

@@ -18,7 +18,7 @@ std::vector<TaskId> Model::drawn() const {
 }
 
 bool Model::adopt(const TaskId& id, Phase phase, Millis due_at) {
-  Task& task = *find(id);
+  Task& task = *look_up(id);
   task.drawn = false;
   if (phase == Phase::ready) {  // no delay at all was drawn, so it need not wait in the other place
     task.phase = Phase::ready;

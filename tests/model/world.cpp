@@ -272,7 +272,7 @@ bool World::play_by_hand(const Op& op, bool& done) {
   switch (op.kind) {
     case Kind::advance: {
       int64_t by = op.at("by");
-      if (op.at("due") != 0 && model_.next_due() != kNever) by += std::max<int64_t>(model_.next_due() - now(), 0);
+      if (op.at("due") != 0 && model_.next_due() != kNever) by += std::max<int64_t>(model_.next_due() - clock_->now_ms(), 0);
       clock_->advance(by);
       if (op.at("keep") == 0) return true;
       for (const auto& [ref, place] : places_) {
@@ -336,7 +336,7 @@ bool World::play(const Op& op) {
   if (!execute(joined_)) return false;
   if (alone && op.fault == Fault::lost_reply && !repeat(request, settles(op.kind) || op.kind == Kind::claim))
     return false;
-  if (alone && op.fault == Fault::late_duplicate) late_.push_back({request, std::max<int64_t>(op.later, 1)});
+  if (alone && op.fault == Fault::late_duplicate) late_.push_back({request, std::max<int64_t>(op.later, 1), last_status_});
   if (!deliver_late()) return false;
   return ++played_ % 8 != 0 || same_everything();
 }
@@ -352,7 +352,7 @@ bool World::execute(std::vector<Pending>& batch) {
   std::vector<Pending> finished;
   finished.swap(batch);
   for (Pending& request : finished) {
-    const Answer answer = model_.apply(request.model, now());
+    const Answer answer = model_.apply(request.model, clock_->now_ms());
     ended.insert(model_.ended_now().begin(), model_.ended_now().end());
     asked.insert(model_.asked_now().begin(), model_.asked_now().end());
     ready.insert(model_.ready_now().begin(), model_.ready_now().end());
@@ -360,6 +360,7 @@ bool World::execute(std::vector<Pending>& batch) {
       failure_ += "\nat: " + to_text({request.op});
       return false;
     }
+    last_status_ = answer.status;
     keep(request);
   }
   if (!adopt_drawn() || !same_effects(effects, ended, asked, ready)) {
@@ -416,12 +417,16 @@ bool World::deliver_late() {
       continue;
     }
     Pending request = std::move(late_[at].request);
+    const bool refused = static_cast<int>(late_[at].status) < 0 && late_[at].status != Status::lease_lost;
     late_.erase(late_.begin() + static_cast<std::ptrdiff_t>(at));
-    bool idle = settles(request.op.kind) || request.op.kind == Kind::claim;
+    // An outcome that was refused has left the run with its caller, for whom it may still be one.
+    bool idle = request.op.kind == Kind::claim || (settles(request.op.kind) && !refused);
     if (const Submit* submit = std::get_if<Submit>(&request.model)) {
       idle = submit->by == std::nullopt;
       for (const Submission& one : submit->tasks) idle &= one.key.empty() && model_.find(one.id) != nullptr;
     }
+    // A claim that was given nothing has no answer that a repeat could be given, so nobody repeats it.
+    if (const Claim* claim = std::get_if<Claim>(&request.model); claim != nullptr && !model_.knows(claim->number)) continue;
     if (!repeat(std::move(request), idle)) {
       failure_ += "\nwhich came once more, late";
       return false;
@@ -465,7 +470,7 @@ void World::keep(const Pending& request) {
       runs_[op.label * kPlaces + static_cast<Ref>(at)] = {
           claim->tasks[at].claimed.id, {claim->tasks[at].claimed, models.tasks[at].claimed}, op.at("node")};
   } else if (const Register* enter = std::get_if<Register>(&request.store.demand)) {
-    places_[op.label * kPlaces] = {{enter->node, std::get<Register>(request.model).node}, false, false};
+    places_.emplace(op.label * kPlaces, Place{{enter->node, std::get<Register>(request.model).node}, false, false});
   }
 }
 
@@ -486,8 +491,10 @@ bool World::finish() {
     dead.at("dead") = ref;
     if (!play(dead)) return false;
   }
+  Op lapse = make(Kind::advance);  // also of what registered and was never heard of
+  lapse.at("by") = 100'000;
   const Op enter = make(Kind::enter);
-  if (!play(enter)) return false;
+  if (!play(lapse) || !play(make(Kind::maintain)) || !play(enter)) return false;
   runs_.clear();
   for (int rounds = 0;; rounds++) {
     if (rounds == 1'000) return say("I-14: tasks are left that do not end");
@@ -501,14 +508,13 @@ bool World::finish() {
     claim.at("most") = kPlaces;
     if (!play(advance) || !play(renew) || !play(claim)) return false;
     const auto got = std::map(runs_);
-    runs_.clear();
     for (const auto& [ref, run] : got) {
-      runs_[ref] = run;
       Op done = make(Kind::done);
       done.at("by") = ref;
       done.at("value") = 1;
       if (!play(done)) return false;
     }
+    runs_.clear();
     if (!got.empty()) continue;
     const Task* open = nullptr;
     for (const auto& [number, task] : model_.tasks())
@@ -522,9 +528,8 @@ bool World::finish() {
     if (!play(cancel)) return false;
   }
   if (!same_everything()) return false;
-  clock_->advance(10);
   Op purge = make(Kind::maintain);
-  purge.at("purge") = 1;
+  purge.at("purge") = -1;  // also what ended just now
   if (!play(purge) || !same_everything()) return false;
   return model_.tasks().empty() || say("TSK-23: something is left behind a purge of everything");
 }

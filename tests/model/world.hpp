@@ -2,6 +2,7 @@
 // reader can see.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <functional>
 #include <map>
@@ -55,7 +56,7 @@ class World {
   const std::map<Ref, TaskId>& tasks() const { return tasks_; }
   const std::map<Ref, Run>& runs() const { return runs_; }
   const std::map<Ref, Place>& places() const { return places_; }
-  Millis now() const { return clock_->now_ms(); }
+  Millis now() const { return std::max(clock_->now_ms(), model_.now()); }  // of the store: it does not go back
 
  private:
   struct Pending {
@@ -66,6 +67,7 @@ class World {
   struct Late {
     Pending request;
     int64_t after = 0;
+    Status status = Status::ok;  // what it was answered the first time
   };
 
   bool say(const std::string& what);
@@ -115,6 +117,7 @@ class World {
   std::vector<Late> late_;
   uint64_t events_seen_[2] = {};
   size_t played_ = 0;
+  Status last_status_ = Status::ok;
 };
 
 // Everything that the model knows, as text: equal texts, equal models.
