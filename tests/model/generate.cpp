@@ -10,18 +10,18 @@ namespace {
 
 // How often each kind is drawn, in the order of the kinds: so that no status holds more than 60 of 100 tasks.
 constexpr uint64_t kWeights[kKinds] = {
-    14,  // submit
-    9,   // notify
+    10,  // submit
+    7,   // notify
     2,   // state
     3,   // step
     2,   // put
     1,   // clear
-    17,  // claim
-    6,   // done
+    22,  // claim
+    8,   // done
     6,   // fail
-    14,  // suspend
+    22,  // suspend
     2,   // hand_back
-    3,   // cancel
+    2,   // cancel
     1,   // hurry
     3,   // acquire
     1,   // renew_lock
@@ -85,7 +85,7 @@ Ref Generator::node() {
     if (!place.paused && !place.crashed) awake.push_back(ref);
   // Mostly the one that came last: the others have often been declared dead.
   const Ref* chosen = awake.empty() ? nullptr : chance(70) ? &awake.back() : pick(awake, random_());
-  return chosen == nullptr || chance(2) ? kNonsense : *chosen;
+  return chosen == nullptr || chance(1) ? kNonsense : *chosen;
 }
 
 Op Generator::make(Kind kind) {
@@ -116,11 +116,18 @@ void Generator::fill_submit(Op& op) {
 void Generator::fill_suspend(Op& op) {
   op.at("by") = run();
   op.at("until") = between(1, 3);
+  // Mostly on children where there are some: on none a task goes on at once.
+  if (const auto at = world_.runs().find(op.at("by")); at != world_.runs().end() && chance(60)) {
+    const auto& tasks = world_.model().tasks();
+    const Number number = at->second.claimed[World::kModel].number;
+    if (std::any_of(tasks.begin(), tasks.end(), [&](const auto& one) { return one.second.parent == number; }))
+      op.at("until") = static_cast<int64_t>(Until::children);
+  }
   op.at("need") = chance(50) ? 0 : between(1, 3);
   op.at("failure") = chance(40);
   op.at("wake") = chance(60) ? 0 : between(-2, 30) * 100;
   if (op.at("until") != static_cast<int64_t>(Until::tasks)) return;
-  const int64_t count = between(0, 3) + (chance(4) ? 6 : 0);
+  const int64_t count = (chance(10) ? 0 : between(1, 3)) + (chance(4) ? 6 : 0);
   for (int64_t at = 0; at < count; at++) op.ids.push_back(chance(20) ? any_task() : live_task());
 }
 

@@ -386,7 +386,9 @@ Status Model::run(Settle& settle) {
   } else {
     for (Staged& part : settle.staged) {
       const Status told = std::visit([this](auto& request) { return run(request); }, part);
-      if (told != Status::ok && told != Status::exists) throw Refusal{told};
+      // A value or a key that was taken meanwhile refuses the round, which may have built on having it. A message twice is but one.
+      if (told == Status::exists && std::holds_alternative<Notify>(part)) continue;
+      if (told != Status::ok) throw Refusal{told};
     }
     task = look_up(settle.by.id);
     switch (settle.outcome) {
@@ -443,8 +445,10 @@ void Model::suspend(Task& task, const Suspension& suspension) {
     const std::set<TaskId> ids(suspension.ids.begin(), suspension.ids.end());
     named = static_cast<int64_t>(ids.size());
     if (named > limits_.children) throw Refusal{Status::limit};
-    for (const TaskId& id : ids)
+    for (const TaskId& id : ids) {  // told of the least that is wrong
       if (find(id) == nullptr) throw Refusal{Status::unknown};
+      if (id == task.id) throw Refusal{Status::state};
+    }
     for (const TaskId& id : ids) {
       const Task& target = *find(id);
       if (!ended(target.phase)) open.insert(target.number);

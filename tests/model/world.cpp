@@ -272,7 +272,8 @@ bool World::play_by_hand(const Op& op, bool& done) {
   switch (op.kind) {
     case Kind::advance: {
       int64_t by = op.at("by");
-      if (op.at("due") != 0 && model_.next_due() != kNever) by += std::max<int64_t>(model_.next_due() - clock_->now_ms(), 0);
+      if (op.at("due") != 0 && model_.next_due() != kNever)
+        by += std::max<int64_t>(model_.next_due() - clock_->now_ms(), 0);
       clock_->advance(by);
       if (op.at("keep") == 0) return true;
       for (const auto& [ref, place] : places_) {
@@ -336,7 +337,8 @@ bool World::play(const Op& op) {
   if (!execute(joined_)) return false;
   if (alone && op.fault == Fault::lost_reply && !repeat(request, settles(op.kind) || op.kind == Kind::claim))
     return false;
-  if (alone && op.fault == Fault::late_duplicate) late_.push_back({request, std::max<int64_t>(op.later, 1), last_status_});
+  if (alone && op.fault == Fault::late_duplicate)
+    late_.push_back({request, std::max<int64_t>(op.later, 1), last_status_});
   if (!deliver_late()) return false;
   return ++played_ % 8 != 0 || same_everything();
 }
@@ -347,31 +349,35 @@ bool World::execute(std::vector<Pending>& batch) {
   Effects effects;
   if (batch.size() == 1 && batch[0].op.kind == Kind::maintain && !same_events()) return false;
   store_->execute(requests, effects);
-  std::set<TaskId> ended, asked;
-  std::set<std::string> ready;
+  Told told;
   std::vector<Pending> finished;
   finished.swap(batch);
   for (Pending& request : finished) {
-    const Answer answer = model_.apply(request.model, clock_->now_ms());
-    ended.insert(model_.ended_now().begin(), model_.ended_now().end());
-    asked.insert(model_.asked_now().begin(), model_.asked_now().end());
-    ready.insert(model_.ready_now().begin(), model_.ready_now().end());
-    if (!go_on_with_upkeep(request, effects) || !same_answers(request, answer)) {
+    const Answer answer = apply(request.model, told);
+    if (!go_on_with_upkeep(request, effects, told) || !same_answers(request, answer)) {
       failure_ += "\nat: " + to_text({request.op});
       return false;
     }
     last_status_ = answer.status;
     keep(request);
   }
-  if (!adopt_drawn() || !same_effects(effects, ended, asked, ready)) {
+  if (!adopt_drawn() || !same_effects(effects, told)) {
     failure_ += "\nat: " + to_text({finished.back().op});
     return false;
   }
   return true;
 }
 
+Answer World::apply(Demand& demand, Told& told) {
+  const Answer answer = model_.apply(demand, clock_->now_ms());
+  told.ended.insert(model_.ended_now().begin(), model_.ended_now().end());
+  told.asked.insert(model_.asked_now().begin(), model_.asked_now().end());
+  told.ready.insert(model_.ready_now().begin(), model_.ready_now().end());
+  return answer;
+}
+
 // Upkeep, and a cancel of many, come in bounded pieces: the model does all of it at once.
-bool World::go_on_with_upkeep(Pending& request, Effects& effects) {
+bool World::go_on_with_upkeep(Pending& request, Effects& effects, Told& told) {
   Maintain* first = std::get_if<Maintain>(&request.store.demand);
   const Cancel* cancel = std::get_if<Cancel>(&request.store.demand);
   bool more = first != nullptr ? first->more : cancel != nullptr && cancel->more;
@@ -392,7 +398,11 @@ bool World::go_on_with_upkeep(Pending& request, Effects& effects) {
     effects.ended.insert(effects.ended.end(), further.ended.begin(), further.ended.end());
     effects.cancelled.insert(effects.cancelled.end(), further.cancelled.begin(), further.cancelled.end());
     effects.ready.insert(effects.ready.end(), further.ready.begin(), further.ready.end());
-    if (first == nullptr) continue;
+    if (first == nullptr) {
+      Demand same = Maintain{};
+      apply(same, told);
+      continue;
+    }
     first->rescued += again.rescued;
     first->repaired += again.repaired;
     first->purged += again.purged;
@@ -417,7 +427,8 @@ bool World::deliver_late() {
       continue;
     }
     Pending request = std::move(late_[at].request);
-    const bool refused = static_cast<int>(late_[at].status) < 0 && late_[at].status != Status::lease_lost;
+    const Status told = late_[at].status;
+    const bool refused = told != Status::ok && told != Status::cancelled && told != Status::lease_lost;
     late_.erase(late_.begin() + static_cast<std::ptrdiff_t>(at));
     // An outcome that was refused has left the run with its caller, for whom it may still be one.
     bool idle = request.op.kind == Kind::claim || (settles(request.op.kind) && !refused);
@@ -426,7 +437,8 @@ bool World::deliver_late() {
       for (const Submission& one : submit->tasks) idle &= one.key.empty() && model_.find(one.id) != nullptr;
     }
     // A claim that was given nothing has no answer that a repeat could be given, so nobody repeats it.
-    if (const Claim* claim = std::get_if<Claim>(&request.model); claim != nullptr && !model_.knows(claim->number)) continue;
+    if (const Claim* claim = std::get_if<Claim>(&request.model); claim != nullptr && !model_.knows(claim->number))
+      continue;
     if (!repeat(std::move(request), idle)) {
       failure_ += "\nwhich came once more, late";
       return false;

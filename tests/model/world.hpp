@@ -64,6 +64,10 @@ class World {
     nocter::tasks::Request store;
     Demand model;
   };
+  struct Told {  // by the model, of one batch
+    std::set<TaskId> ended, asked;
+    std::set<std::string> ready;  // types
+  };
   struct Late {
     Pending request;
     int64_t after = 0;
@@ -85,7 +89,8 @@ class World {
 
   bool play_by_hand(const Op& op, bool& done);
   bool execute(std::vector<Pending>& batch);
-  bool go_on_with_upkeep(Pending& request, nocter::tasks::Effects& effects);
+  Answer apply(Demand& demand, Told& told);
+  bool go_on_with_upkeep(Pending& request, nocter::tasks::Effects& effects, Told& told);
   bool repeat(Pending request, bool must_be_idle);
   bool adopt_drawn();
   void keep(const Pending& request);
@@ -95,8 +100,7 @@ class World {
   bool same_claims(const nocter::tasks::Claim& store, const nocter::tasks::Claim& model);
   bool same_records(const Record& store, const Record& model);
   bool same_messages(const std::vector<Message>& store, const std::vector<Message>& model);
-  bool same_effects(const nocter::tasks::Effects& effects, const std::set<TaskId>& ended, const std::set<TaskId>& asked,
-                    const std::set<std::string>& ready);
+  bool same_effects(const nocter::tasks::Effects& effects, const Told& told);
   bool same_events();
   bool same_list(const nocter::tasks::Filter& filter);
   bool same_everything();
