@@ -38,7 +38,7 @@ build_tree() {
   local name=$1
   shift
   count 0 0
-  cmake -G Ninja -S "$project" -B "$trees/$name" -DNOCTER_BUILD_TESTS=ON -DNOCTER_BUILD_EXAMPLES=ON -DNOCTER_WERROR=ON "$@"
+  cmake -G Ninja -S "$project" -B "$trees/$name" -DNOCTER_BUILD_TESTS=ON -DNOCTER_BUILD_EXAMPLES=ON -DNOCTER_BUILD_TOOL=ON -DNOCTER_WERROR=ON "$@"
   ninja -C "$trees/$name" -j "$cores" -k 0  # all errors at once
 }
 
@@ -158,6 +158,12 @@ step_treesum() { TREESUM_C=$trees/plain/treesum run_pytest plain /usr/bin/python
 
 step_mirror() { MIRROR_C=$trees/plain/mirror run_pytest plain /usr/bin/python3 "$project/tests/mirror"; }
 step_gather() { GATHER_C=$trees/plain/gather run_pytest plain /usr/bin/python3 "$project/tests/gather"; }
+
+step_tool() { NOCTER_TOOL=$trees/plain/nocter run_pytest plain /usr/bin/python3 "$project/tests/tool"; }
+
+step_crawl() {
+  CRAWL_C=$trees/plain/crawl NOCTER_TOOL=$trees/plain/nocter run_pytest plain /usr/bin/python3 "$project/tests/crawl"
+}
 
 step_readme() { "$project/tests/readme" "$trees/plain"; }
 

@@ -9,8 +9,12 @@
 # the build itself then says what it misses.
 
 # Boost: 1.81, because the default one of Debian 12 (1.74) does not compile as C++20. xxHash: a header for
-# hashing keys. zlib: the example's CRC-32.
-nocter_build_packages=(cmake ninja-build g++ libboost1.81-dev libxxhash-dev zlib1g-dev)
+# hashing keys. CLI11: a header for the tool's command line. The examples: zlib for a CRC-32, libcurl and libxml2 for crawling, and
+# something to crawl with a server for it.
+nocter_build_packages=(
+  cmake ninja-build g++ libboost1.81-dev libxxhash-dev libcli11-dev
+  zlib1g-dev libcurl4-openssl-dev libxml2-dev python3 python3-doc
+)
 
 need_packages() {
   local purpose=$1 package log

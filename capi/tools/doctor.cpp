@@ -148,8 +148,13 @@ void look_at_head(const std::string& path, Findings& findings) {
   const std::uint32_t page =
       head[16] == 0 && head[17] == 1 ? 65536 : static_cast<std::uint32_t>(head[16] << 8 | head[17]);
   const std::uint32_t pages = big_endian(&head[28]), free_pages = big_endian(&head[36]);
-  findings.fine("schema", "version " + std::to_string(big_endian(&head[60])) + ", application " +
-                              std::to_string(big_endian(&head[68])));
+  constexpr std::uint32_t kApplication = 0x6E6F6374;  // "noct"
+  if (big_endian(&head[68]) == kApplication) {
+    findings.fine("schema", "version " + std::to_string(big_endian(&head[60])));
+  } else {
+    findings.remark("schema",
+                    "the head of the file does not say that it is nocter's; what is in the log beside it may");
+  }
   if (head[18] == 2 && head[19] == 2) {
     findings.fine("journal", "write-ahead log: readers and the writer do not wait for each other");
   } else {
@@ -162,37 +167,38 @@ void look_at_head(const std::string& path, Findings& findings) {
   }
 }
 
-// Files beside the database that carry its name. A file that some process holds locked is that of one which has the store open.
+// Whether some process holds a lock on the file.
+bool is_locked(const std::string& path) {
+  struct flock lock {};
+  const int file = open(path.c_str(), O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+  if (file < 0) return false;
+  lock.l_type = F_WRLCK;
+  lock.l_whence = SEEK_SET;
+  const bool locked = fcntl(file, F_OFD_GETLK, &lock) == 0 && lock.l_type != F_UNLCK;
+  close(file);
+  return locked;
+}
+
+// Beside the database lie SQLite's own files, and a folder with one file, which it holds locked, for each process that has it open.
 void look_at_neighbours(const std::string& path, Findings& findings) {
-  const std::string base = name_of(path);
+  for (const char* end : {"-wal", "-shm", "-journal"}) look_at_file(path + end, "side file", findings);
   std::uint64_t held = 0, left = 0;
-  DIR* folder = opendir(folder_of(path).c_str());
-  if (folder == nullptr) return;
-  while (const dirent* entry = readdir(folder)) {
-    const std::string name = entry->d_name;
-    if (name.size() <= base.size() || !name.starts_with(base) || (name[base.size()] != '-' && name[base.size()] != '.'))
-      continue;
-    const std::string rest = name.substr(base.size());
-    const std::string whole = folder_of(path) + "/" + name;
-    if (rest == "-wal" || rest == "-shm" || rest == "-journal") {
-      look_at_file(whole, "side file", findings);
-      continue;
+  const std::string place = path + ".nocter";
+  if (DIR* folder = opendir(place.c_str())) {
+    while (const dirent* entry = readdir(folder)) {
+      if (entry->d_name[0] != '.') (is_locked(place + "/" + entry->d_name) ? held : left)++;
     }
-    const int file = open(whole.c_str(), O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
-    if (file < 0) continue;
-    struct flock lock {};
-    lock.l_type = F_WRLCK;
-    lock.l_whence = SEEK_SET;
-    const bool locked = fcntl(file, F_OFD_GETLK, &lock) == 0 && lock.l_type != F_UNLCK;
-    (locked ? held : left)++;
-    close(file);
+    closedir(folder);
   }
-  closedir(folder);
-  if (held != 0) findings.fine("processes", number_text(held, "process has", "processes have") + " it open");
-  if (held == 0) findings.remark("processes", "no process has it open: nothing will be run");
+  if (held != 0) {
+    findings.fine("processes", number_text(held, "process has", "processes have") + " it open");
+  } else {
+    findings.remark("processes", "none has it open: nothing is run");
+  }
   if (left != 0) {
-    findings.remark("leftovers", number_text(left, "file", "files") +
-                                     " of processes that were killed; the next one that works here removes them");
+    findings.remark("leftovers",
+                    number_text(left, "process was", "processes were") +
+                        " killed while it was open; what it ran is run again by the next one that works here");
   }
 }
 
