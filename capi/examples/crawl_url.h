@@ -27,19 +27,21 @@ static char *escaped(const char *url) {
   return text.data;
 }
 
-/* Without what browsers leave out: blanks around it, and tabs and line ends anywhere. To be freed. */
+/* Without what browsers leave out: blanks around it, tabs and line ends anywhere, and what names a part of a page. To be freed. */
 static char *trimmed(const char *reference) {
   struct text text = {NULL, 0, 0};
   reference += strspn(reference, " \t\n\r\f");
-  for (; *reference != '\0'; reference++) {
+  for (; *reference != '\0' && *reference != '#'; reference++) {
     if (strchr("\t\n\r\f", *reference) == NULL) append_bytes(&text, reference, 1);
   }
   while (text.size != 0 && text.data[text.size - 1] == ' ') text.size--;
   append_bytes(&text, "", 1);
-  return text.data;
+  char *clean = escaped(text.data);
+  free(text.data);
+  return clean;
 }
 
-/* The host in small letters, no default port, no fragment. */
+/* The host in small letters, no default port. */
 static char *spell(CURLU *url) {
   char *host = NULL, *text = NULL, *result = NULL;
   if (curl_url_get(url, CURLUPART_HOST, &host, 0) == CURLUE_OK) {
@@ -47,7 +49,6 @@ static char *spell(CURLU *url) {
       if (*letter >= 'A' && *letter <= 'Z') *letter = (char)(*letter + ('a' - 'A'));
     }
     if (curl_url_set(url, CURLUPART_HOST, host, 0) == CURLUE_OK &&
-        curl_url_set(url, CURLUPART_FRAGMENT, NULL, 0) == CURLUE_OK &&
         curl_url_get(url, CURLUPART_URL, &text, CURLU_NO_DEFAULT_PORT) == CURLUE_OK) {
       result = escaped(text);
     }
@@ -68,9 +69,10 @@ static bool has_part(CURLU *url, CURLUPart part) {
    it, no URL at all, or too long. */
 static char *resolve(const char *base, const char *reference) {
   char *scheme = NULL, *result = NULL, *clean = trimmed(reference);
+  const bool itself = base != NULL && *clean == '\0';
   CURLU *url = checked(curl_url());
   if ((base == NULL || curl_url_set(url, CURLUPART_URL, base, 0) == CURLUE_OK) &&
-      curl_url_set(url, CURLUPART_URL, clean, CURLU_URLENCODE) == CURLUE_OK &&
+      (itself || curl_url_set(url, CURLUPART_URL, clean, 0) == CURLUE_OK) &&
       curl_url_get(url, CURLUPART_SCHEME, &scheme, 0) == CURLUE_OK &&
       (strcmp(scheme, "http") == 0 || strcmp(scheme, "https") == 0) && !has_part(url, CURLUPART_USER) &&
       !has_part(url, CURLUPART_PASSWORD)) {
