@@ -87,7 +87,6 @@ void Engine::give_up_runs() {
       if (run == nullptr) break;
       settle.by = run->claimed_;
       unlist(*run);
-      run->lost_.store(true);
     }
     settle.outcome = Outcome::hand_back;
     lane_->execute(request);
@@ -274,7 +273,11 @@ Answer Engine::retry(const TaskId& id, TaskId& out) {
   Record record;
   Answer answer = look([&](Store& store) { return store.get(id, record); });
   if (answer.status != Status::ok) return answer;
-  if (record.row.phase != Phase::failed && record.row.phase != Phase::cancelled) {
+  if (record.row.phase == Phase::running || record.row.phase == Phase::suspended ||
+      record.row.phase == Phase::completed) {
+    return {Status::state, "the task waits for nothing that could be skipped, and has not failed"};
+  }
+  if (!ended(record.row.phase)) {
     Hurry hurry{id};
     answer = ask(hurry);
     if (answer.status == Status::ok) out = id;
