@@ -111,6 +111,11 @@ def to_json(value: Any) -> Tuple[Any, int]:
     return text(json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"), default=_default))
 
 
+def written_json(written: Tuple[Any, int]) -> str:
+    """What to_json() wrote."""
+    return bytes(ffi.buffer(*written)).decode()
+
+
 def string(given: Any) -> str:
     """What a nocter_text says."""
     return bytes(ffi.buffer(given.data, given.size)).decode("utf-8", "replace") if given.size else ""

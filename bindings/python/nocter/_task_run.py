@@ -34,6 +34,7 @@ from ._task_records import (
     taken_records,
     text,
     to_json,
+    written_json,
 )
 from ._waiting import Interrupt
 
@@ -136,8 +137,6 @@ class Run(Handle):
         self._state_json = self.task.state_json
         #: The messages handed to this round, oldest first.
         self.messages: List[Message] = self._read_messages()
-        #: Values that the tasks of the tree share.
-        self.shared = RunShared(self)
 
     def _read_messages(self) -> List[Message]:
         out, count = ffi.new("nocter_notification **"), ffi.new("size_t *")
@@ -198,6 +197,11 @@ class Run(Handle):
     # ---- During the round ----
 
     @property
+    def shared(self) -> RunShared:
+        """Values that the tasks of the tree share."""
+        return RunShared(self)
+
+    @property
     def state(self) -> Any:
         """The task's state, which every reader sees and every later round is given; None: there is none yet."""
         return from_json(self._state_json)
@@ -206,7 +210,7 @@ class Run(Handle):
     def state(self, value: Any) -> None:
         written = to_json(value)
         check(lib.nocter_run_update_state(self.pointer, written))
-        self._state_json = bytes(written[0]).decode()
+        self._state_json = written_json(written)
 
     def heartbeat(self) -> None:
         """Renews the lease, and asks whether the task is still this run's. Only needed with a store opened by_hand."""
@@ -263,7 +267,7 @@ class Run(Handle):
         status = lib.nocter_run_step_put(self.pointer, text(name), written)
         if status and status != lib.NOCTER_EXISTS:
             check(status)
-        return self._known_step(name)[1] if status else from_json(bytes(written[0]).decode())
+        return self._known_step(name)[1] if status else from_json(written_json(written))
 
     def atomic(self) -> None:
         """From here on children, messages, state, steps and shared values commit with the outcome, or not at all."""

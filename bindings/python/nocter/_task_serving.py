@@ -108,7 +108,8 @@ class TaskWorkers(Workers):
         def serve_one(interrupt: Interrupt) -> bool:
             runs = claimed(source, types, 1, interrupt)
             for run in runs or ():
-                settle(run, lambda run=run: blocking[run.task.type](run))  # type: ignore[misc]
+                begins = not interrupt.raised  # else it was claimed at the last moment
+                settle(run, lambda run=run: blocking[run.task.type](run) if begins else HandBack())  # type: ignore[misc]
             return runs is not None
 
         self._rounds = _Rounds(source, waiting, concurrency) if waiting else None
@@ -206,7 +207,14 @@ class _Rounds:
             self._timer = self._loop.call_later(0.05, self._look)
 
     def _ended(self, task: asyncio.Task[None]) -> None:
-        self._running.pop(task, None)
+        run = self._running.pop(task)
+        if run.closed:
+            self._free.release()
+        else:  # it was cancelled before it began
+            threading.Thread(target=self._hand_back, args=(run,), name="nocter_wait", daemon=True).start()
+
+    def _hand_back(self, run: Run) -> None:
+        settle(run, HandBack)
         self._free.release()
 
     def _look(self) -> None:

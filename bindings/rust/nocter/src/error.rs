@@ -28,6 +28,12 @@ pub enum Error {
     Interrupted,
     /// Closed or shut down: nothing further will come.
     Closed,
+    /// Somebody was first.
+    Exists,
+    /// The lock is held by another owner.
+    Held,
+    /// The task was cancelled, and this gave way to that.
+    Cancelled,
 
     /// An argument is out of its range.
     Argument(String),
@@ -43,6 +49,16 @@ pub enum Error {
     Memory(String),
     /// Larger than a limit.
     Limit(String),
+    /// Not UTF-8 JSON.
+    Json(String),
+    /// The database refused.
+    Store(String),
+    /// The database cannot be reached now; the call may be repeated.
+    Unavailable(String),
+    /// This run, or this lock, is another's by now.
+    LeaseLost(String),
+    /// The database is of a newer nocter, or not nocter's.
+    Version(String),
     /// The handle was made in the parent of this process.
     Forked(String),
     /// This wait could only be ended by the thread that makes it.
@@ -69,6 +85,9 @@ impl Error {
             Error::Timeout => sys::NOCTER_TIMEOUT,
             Error::Interrupted => sys::NOCTER_INTERRUPTED,
             Error::Closed => sys::NOCTER_CLOSED,
+            Error::Exists => sys::NOCTER_EXISTS,
+            Error::Held => sys::NOCTER_HELD,
+            Error::Cancelled => sys::NOCTER_CANCELLED,
             Error::Argument(_) => sys::NOCTER_E_ARGUMENT,
             Error::Foreign(_) => sys::NOCTER_E_FOREIGN,
             Error::Unknown(_) => sys::NOCTER_E_UNKNOWN,
@@ -76,6 +95,11 @@ impl Error {
             Error::Reentrant(_) => sys::NOCTER_E_REENTRANT,
             Error::Memory(_) => sys::NOCTER_E_MEMORY,
             Error::Limit(_) => sys::NOCTER_E_LIMIT,
+            Error::Json(_) => sys::NOCTER_E_JSON,
+            Error::Store(_) => sys::NOCTER_E_STORE,
+            Error::Unavailable(_) => sys::NOCTER_E_UNAVAILABLE,
+            Error::LeaseLost(_) => sys::NOCTER_E_LEASE_LOST,
+            Error::Version(_) => sys::NOCTER_E_VERSION,
             Error::Forked(_) => sys::NOCTER_E_FORKED,
             Error::WouldDeadlock(_) => sys::NOCTER_E_WOULD_DEADLOCK,
             Error::Internal(_) => sys::NOCTER_E_INTERNAL,
@@ -98,6 +122,11 @@ impl Error {
             | Error::Reentrant(message)
             | Error::Memory(message)
             | Error::Limit(message)
+            | Error::Json(message)
+            | Error::Store(message)
+            | Error::Unavailable(message)
+            | Error::LeaseLost(message)
+            | Error::Version(message)
             | Error::Forked(message)
             | Error::WouldDeadlock(message)
             | Error::Internal(message)
@@ -122,6 +151,9 @@ impl fmt::Display for Error {
             Error::Timeout => "the deadline passed",
             Error::Interrupted => "interrupted",
             Error::Closed => "closed",
+            Error::Exists => "somebody was first",
+            Error::Held => "the lock is held by another owner",
+            Error::Cancelled => "the task was cancelled",
             _ if self.message().is_empty() => self.name(),
             _ => self.message(),
         };
@@ -144,6 +176,9 @@ pub(crate) fn check(status: sys::nocter_status) -> Result<()> {
         sys::NOCTER_TIMEOUT => Error::Timeout,
         sys::NOCTER_INTERRUPTED => Error::Interrupted,
         sys::NOCTER_CLOSED => Error::Closed,
+        sys::NOCTER_EXISTS => Error::Exists,
+        sys::NOCTER_HELD => Error::Held,
+        sys::NOCTER_CANCELLED => Error::Cancelled,
         sys::NOCTER_E_ARGUMENT => Error::Argument(message()),
         sys::NOCTER_E_FOREIGN => Error::Foreign(message()),
         sys::NOCTER_E_UNKNOWN => Error::Unknown(message()),
@@ -151,6 +186,11 @@ pub(crate) fn check(status: sys::nocter_status) -> Result<()> {
         sys::NOCTER_E_REENTRANT => Error::Reentrant(message()),
         sys::NOCTER_E_MEMORY => Error::Memory(message()),
         sys::NOCTER_E_LIMIT => Error::Limit(message()),
+        sys::NOCTER_E_JSON => Error::Json(message()),
+        sys::NOCTER_E_STORE => Error::Store(message()),
+        sys::NOCTER_E_UNAVAILABLE => Error::Unavailable(message()),
+        sys::NOCTER_E_LEASE_LOST => Error::LeaseLost(message()),
+        sys::NOCTER_E_VERSION => Error::Version(message()),
         sys::NOCTER_E_FORKED => Error::Forked(message()),
         sys::NOCTER_E_WOULD_DEADLOCK => Error::WouldDeadlock(message()),
         sys::NOCTER_E_INTERNAL => Error::Internal(message()),

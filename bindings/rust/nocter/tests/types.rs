@@ -1,5 +1,9 @@
 //! What the types promise: who may be sent, who may be shared, and that everything can be printed.
 
+use nocter::tasks::{
+    Clock, Event, Failure, Filter, Handlers, Lock, Outcome, Record, Run, Shared, Submission, Suspension, TaskId, Tasks,
+    TasksOptions,
+};
 use nocter::{
     Blocking, BlockingCounts, BlockingOptions, Cancelled, Cleanup, CloseMode, Completion, Epoch, Error, EventFd,
     Interrupt, InterruptRef, JobId, JobState, Keyed, KeyedCounts, KeyedOptions, LentPass, NotCompleted, NotEnded,
@@ -47,6 +51,18 @@ fn bnd_04_handles_are_send_and_sync_whatever_they_carry() {
     sync::<(Signal, Interrupt, EventFd, Notifier, Workers)>();
     send::<(BlockingOptions, WorkersOptions, Wait<'_>, InterruptRef<'_>, JobId, Epoch, JobState, BlockingCounts)>();
     sync::<(BlockingOptions, WorkersOptions, Wait<'_>, InterruptRef<'_>, JobId, Epoch, JobState, BlockingCounts)>();
+}
+
+#[test]
+fn bnd_04_stores_of_tasks_and_what_they_give_are_send_and_sync() {
+    send::<(Tasks, Clock, TasksOptions<'_>, Handlers, Record, Submission, Failure, Suspension, Outcome, Event)>();
+    sync::<(Tasks, Clock, Handlers, Record, Submission, Failure, Suspension, Outcome, Event)>();
+    send::<(Run, Lock)>();
+    assert!(!is_sync!(Run));
+    assert!(!is_sync!(Lock));
+    printable::<(Tasks, Clock, TasksOptions<'_>, Handlers, Run, Lock, Filter, Shared<'_>, TaskId)>();
+    let failure: Failure = "x".parse::<u32>().unwrap_err().into();
+    assert_eq!(failure, Failure::new("ParseIntError", "invalid digit found in string"));
 }
 
 #[test]

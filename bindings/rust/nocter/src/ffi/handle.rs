@@ -9,8 +9,8 @@ use std::ptr::{self, NonNull};
 /// A kind of C object and the call that gives one up.
 ///
 /// # Safety
-/// The call must accept every pointer that the creating calls of this kind hand out, once, on any thread, and must not
-/// wait.
+/// The call must accept every pointer that the creating calls of this kind hand out, once, on any thread, and must wait
+/// for nothing but the disk.
 pub(crate) unsafe trait Object {
     const GIVE_UP: unsafe extern "C" fn(*mut Self);
 }
@@ -34,6 +34,18 @@ object!(nocter_resource, nocter_resource_drop);
 object!(nocter_cleanup, nocter_cleanup_drop);
 object!(nocter_keyed, nocter_keyed_destroy);
 object!(nocter_pass, nocter_pass_drop);
+object!(nocter_clock, nocter_clock_destroy);
+object!(nocter_tasks, nocter_tasks_close);
+object!(nocter_run, nocter_run_drop);
+
+unsafe impl Object for sys::nocter_lock {
+    const GIVE_UP: unsafe extern "C" fn(*mut Self) = release;
+}
+
+/// Whatever it says, the guard is gone, and a lock that could not be reached ends with its lease.
+unsafe extern "C" fn release(lock: *mut sys::nocter_lock) {
+    let _ = sys::nocter_lock_release(lock);
+}
 
 /// An object that every thread may use at once.
 pub(crate) struct Handle<T: Object>(NonNull<T>);

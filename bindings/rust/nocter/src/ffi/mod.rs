@@ -11,4 +11,7 @@ pub(crate) mod keyed;
 pub(crate) mod notifier;
 pub(crate) mod payload;
 pub(crate) mod retirement;
+pub(crate) mod runs;
 pub(crate) mod serve;
+pub(crate) mod shared;
+pub(crate) mod tasks;
