@@ -70,12 +70,28 @@ static void on_tag(void *user, const xmlChar *name, const xmlChar **attributes) 
 
 /* ---- Content --------------------------------------------------------------------------------------------------- */
 
-static bool is_html(CURL *easy) {
-  char *type = NULL;
-  if (curl_easy_getinfo(easy, CURLINFO_CONTENT_TYPE, &type) != CURLE_OK || type == NULL) return false;
+/* What a field of the answer's head says; empty when it is not there. */
+static const char *field(CURL *easy, const char *name) {
+  struct curl_header *header = NULL;
+  return curl_easy_header(easy, name, 0, CURLH_HEADER, -1, &header) == CURLHE_OK ? header->value : "";
+}
+
+static bool is_html(const char *type) {
   const size_t size = strcspn(type, "; \t");
   return (size == 9 && strncasecmp(type, "text/html", size) == 0) ||
          (size == 21 && strncasecmp(type, "application/xhtml+xml", size) == 0);
+}
+
+/* What the head says, or nothing: then the page itself may. */
+static xmlCharEncoding encoding_of(const char *type) {
+  char name[32] = "";
+  const char *charset = strcasestr(type, "charset=");
+  if (charset == NULL) return XML_CHAR_ENCODING_NONE;
+  charset += strlen("charset=");
+  charset += *charset == '"';
+  snprintf(name, sizeof name, "%.*s", (int)strcspn(charset, "\"; \t"), charset);
+  const xmlCharEncoding encoding = xmlParseCharEncoding(name);
+  return encoding == XML_CHAR_ENCODING_ERROR ? XML_CHAR_ENCODING_NONE : encoding;
 }
 
 static long status_of(CURL *easy) {
@@ -86,15 +102,15 @@ static long status_of(CURL *easy) {
 /* Whether what follows the head is to be read: only pages are. */
 static bool begin(struct transfer *transfer) {
   const long status = status_of(transfer->easy);
+  const char *type = field(transfer->easy, "Content-Type");
   transfer->begun = true;
   if (status < 200 || status > 299) return false;
-  transfer->found->kind = is_html(transfer->easy) ? KIND_PAGE : KIND_FILE;
+  transfer->found->kind = is_html(type) ? KIND_PAGE : KIND_FILE;
   if (transfer->found->kind == KIND_FILE) return false;
   htmlSAXHandler handler;
   memset(&handler, 0, sizeof handler);
   handler.startElement = on_tag;
-  transfer->parser =
-      checked(htmlCreatePushParserCtxt(&handler, transfer, NULL, 0, transfer->url, XML_CHAR_ENCODING_NONE));
+  transfer->parser = checked(htmlCreatePushParserCtxt(&handler, transfer, NULL, 0, transfer->url, encoding_of(type)));
   htmlCtxtUseOptions(transfer->parser,
                      HTML_PARSE_RECOVER | HTML_PARSE_NOERROR | HTML_PARSE_NOWARNING | HTML_PARSE_NONET);
   return true;
@@ -174,7 +190,6 @@ static enum fetched tell(char *reason, size_t size, enum fetched fetched, const 
 static enum fetched judge(struct transfer *transfer, CURLcode result, char *reason, size_t size) {
   const long status = status_of(transfer->easy);
   struct found *found = transfer->found;
-  char *target = NULL;
   if (result == CURLE_ABORTED_BY_CALLBACK) return STOPPED;
   if (transfer->too_large) return tell(reason, size, BROKEN, "a page of more than 64 MiB");
   if (transfer->too_many) return tell(reason, size, BROKEN, "a page of too many links");
@@ -182,8 +197,8 @@ static enum fetched judge(struct transfer *transfer, CURLcode result, char *reas
     return tell(reason, size, UNREACHABLE, curl_easy_strerror(result));
   }
   if (status >= 200 && status <= 299) return FETCHED;
-  if (status >= 300 && status <= 399 && curl_easy_getinfo(transfer->easy, CURLINFO_REDIRECT_URL, &target) == CURLE_OK &&
-      target != NULL) {
+  const char *target = field(transfer->easy, "Location");
+  if (status >= 300 && status <= 399 && *target != '\0') {
     found->kind = KIND_REDIRECT;
     add_link(transfer, target);
     return FETCHED;

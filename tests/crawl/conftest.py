@@ -1,5 +1,6 @@
 """The crawl example and the tool as they were built, and servers for them on the loopback."""
 
+import json
 import os
 import random
 import re
@@ -54,10 +55,10 @@ class Crawl:
     def command(self, start, *options):
         return [CRAWL, start, "--db", str(self.database), *options]
 
-    def run(self, start, *options, **others):
+    def run(self, start, *options, before=()):
         """The exit status, the lines of the report, and what was said on standard error."""
-        done = subprocess.run(self.command(start, *options), capture_output=True, text=True, timeout=LIMIT_SECONDS, check=False,
-                              **others)
+        done = subprocess.run([*before, *self.command(start, *options)], capture_output=True, text=True, timeout=LIMIT_SECONDS,
+                              check=False)
         return done.returncode, done.stdout.splitlines(), done.stderr
 
     def start(self, start, *options):
@@ -67,7 +68,6 @@ class Crawl:
 
     def records(self):
         """All tasks there are, as the tool shows them."""
-        import json
         done = subprocess.run([TOOL, "--db", str(self.database), "--json", "list", "--limit", "0"], capture_output=True, check=True)
         return json.loads(done.stdout)
 

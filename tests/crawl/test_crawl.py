@@ -1,9 +1,10 @@
 """What crawl reports: the same as an independent crawler, of a real site and of one that is as bad as can be."""
 
 import re
+import subprocess
 
 import pytest
-from conftest import Crawl
+from conftest import CRAWL, Crawl
 from reference import report_of
 from site_of_tests import broken_off, page, redirect
 
@@ -118,11 +119,9 @@ def test_rsc_04_a_huge_page_is_read_in_little_memory(crawl, site):
 
     site.answers.update({"/": page("/huge", "/endless"), "/huge": huge, "/next": page("/")})
     site.answers["/endless"] = endless
-    command = ["prlimit", "--as=600000000"]
-    import subprocess
-    done = subprocess.run([*command, *crawl.command(site.url(), "--workers", "2")], capture_output=True, text=True, timeout=120, check=False)
-    assert done.stdout.splitlines()[1:] == [f"{site.url('/endless')}: a page of more than 64 MiB"], done
-    assert done.stdout.startswith("3 pages, ") and done.returncode == 1
+    status, report, said = crawl.run(site.url(), "--workers", "2", before=["prlimit", "--as=600000000"])
+    assert report[1:] == [f"{site.url('/endless')}: a page of more than 64 MiB"], said
+    assert report[0].startswith("3 pages, ") and status == 1
 
 
 def test_tsk_30_more_links_than_a_page_may_have(crawl, site):
@@ -190,8 +189,6 @@ def test_tsk_21_a_crawl_that_has_ended_is_reported_again_and_not_made_again(craw
     ["http://127.0.0.1/", "--db"], ["http://127.0.0.1/", "--nonsense"],
 ])
 def test_bnd_02_a_command_line_that_is_wrong(tmp_path, options):
-    import subprocess
-    from conftest import CRAWL
     done = subprocess.run([CRAWL, *options], capture_output=True, text=True, cwd=tmp_path, timeout=60, check=False)
     assert done.returncode == 2 and done.stderr.endswith(USAGE) and done.stdout == ""
     assert list(tmp_path.iterdir()) == []
