@@ -1,0 +1,379 @@
+// Types, rows and what is found by index.
+#include "nocter/stores/sqlite_tables.hpp"
+
+#include <algorithm>
+
+#include "nocter/stores/sqlite_statements.hpp"
+
+namespace nocter::stores {
+
+using tasks::KeyScope;
+using tasks::kNever;
+using tasks::Millis;
+using tasks::Number;
+using tasks::Phase;
+using tasks::TaskId;
+using tasks::TaskRow;
+using tasks::Until;
+using tasks::Wake;
+
+namespace {
+
+// The columns of a task, in the order of the statements. `visit` takes each; `time` one that is NULL where it would be kNever.
+template <class Row, class Visit>
+void made_columns(Row& row, Visit& visit) {
+  visit(row.number);
+  visit.id(row.id);
+  visit(row.root);
+  visit(row.parent);
+  visit(row.type);
+  visit(row.created_at);
+}
+template <class Row, class Text, class Visit>
+void quiet_columns(Row& row, Text& texts, Visit& visit) {
+  visit(row.woken_by);
+  visit(row.resumed);
+  visit(row.cancel_requested);
+  visit(row.key_scope);
+  visit(row.has_key);
+  visit(row.attempt);
+  visit(row.failures);
+  visit(row.max_attempts);
+  visit(row.deliveries);
+  visit(row.rescues);
+  visit(row.fence);
+  visit(row.token);
+  visit(row.settled_token);
+  visit(row.settled_status);
+  visit(row.started_at);
+  visit(row.until);
+  visit(row.wake_on_failure);
+  visit(row.open);
+  visit(row.need);
+  visit(row.children);
+  visit(row.open_children);
+  visit(row.failed_children);
+  visit(row.failed_children_seen);
+  visit(row.mail);
+  visit(row.mail_bytes);
+  visit(row.tree_open);
+  visit(texts);
+}
+template <class Row, class Visit>
+void moving_columns(Row& row, Visit& visit) {
+  visit(row.priority);
+  visit(row.phase);
+  visit(row.claim);
+  visit(row.node);
+  visit.time(row.due_at);
+}
+template <class Row, class Visit>
+void ending_columns(Row& row, Visit& visit) {
+  visit(row.ended_at);
+  visit.time(row.tree_ended_at);
+}
+
+struct Reader {
+  Query& query;
+  template <class Value>
+  void operator()(Value& value) {
+    query.get(value);
+  }
+  void id(TaskId& id) { query.get(id); }
+  void time(Millis& time) {
+    const bool never = query.null();
+    time = query.number();
+    if (never) time = kNever;
+  }
+};
+
+struct Binder {
+  Query& query;
+  template <class Value>
+  void operator()(const Value& value) {
+    query.with(value);
+  }
+  void id(const TaskId& id) { query.with(id); }
+  void time(Millis time) {
+    if (time == kNever) {
+      query.with_null();
+    } else {
+      query.with(time);
+    }
+  }
+};
+
+int64_t bounded(size_t most) { return static_cast<int64_t>(std::min<size_t>(most, INT64_MAX)); }
+
+}  // namespace
+
+// ---- Types ----------------------------------------------------------------------------------------------------------
+
+int32_t SqliteTables::find_type(std::string_view name) {
+  const auto known = types_.find(std::string(name));
+  if (known != types_.end()) return known->second;
+  Query query(connection_, sql::kFindType);
+  if (!query.with(name).next()) return 0;
+  const auto type = static_cast<int32_t>(query.number());
+  types_[std::string(name)] = type;
+  return type;
+}
+
+int32_t SqliteTables::make_type(std::string_view name) {
+  Query query = write(sql::kMakeType);
+  query.with(name).next();
+  const auto type = static_cast<int32_t>(sqlite3_last_insert_rowid(connection_.handle()));
+  types_[std::string(name)] = type;
+  return type;
+}
+
+std::string SqliteTables::type_name(int32_t type) {
+  Query query(connection_, sql::kTypeName);
+  if (!query.with(type).next())
+    connection_.fail(Status::store, "there is no task type of number " + std::to_string(type));
+  return query.text();
+}
+
+// ---- Rows -----------------------------------------------------------------------------------------------------------
+
+bool SqliteTables::read(Query& query, TaskRow& row, uint32_t& texts) const {
+  Reader reader{query};
+  made_columns(row, reader);
+  quiet_columns(row, texts, reader);
+  moving_columns(row, reader);
+  ending_columns(row, reader);
+  return !row.id.none() && row.number > 0 && row.phase >= Phase::ready && row.phase <= Phase::cancelled &&
+         row.woken_by >= Wake::first && row.woken_by <= Wake::rescue && row.until >= Until::nothing &&
+         row.until <= Until::notified && row.key_scope >= KeyScope::live_type && row.key_scope <= KeyScope::tree;
+}
+
+void SqliteTables::poisoned(const TaskRow& row) const {
+  connection_.fail(Status::store, "the record of task number " + std::to_string(row.number) + " makes no sense");
+}
+
+// One that makes no sense stops nobody else (DAT-05): whoever asks for it by name is told.
+void SqliteTables::read_all(Query& query, size_t most, std::vector<TaskRow>& out) {
+  while (most > 0 && query.next()) {
+    TaskRow row;
+    uint32_t texts = 0;
+    if (!read(query, row, texts)) continue;
+    know(row, texts);
+    out.push_back(row);
+    most--;
+  }
+}
+
+void SqliteTables::know(const TaskRow& row, uint32_t texts) {
+  const auto [there, fresh] = rows_.insert_or_assign(row.number, Known{row, texts});
+  if (!fresh) return;
+  try {
+    numbers_[row.id] = row.number;
+  } catch (...) {
+    rows_.erase(there);
+    throw;
+  }
+}
+
+SqliteTables::Known* SqliteTables::known(Number number) {
+  const auto found = rows_.find(number);
+  return found == rows_.end() ? nullptr : &found->second;
+}
+
+bool SqliteTables::find_task(const TaskId& id, TaskRow& out) {
+  if (const auto number = numbers_.find(id); number != numbers_.end()) {
+    out = rows_.at(number->second).row;
+    return true;
+  }
+  Query query(connection_, sql::kFindTask);
+  if (!query.with(id).next()) return false;
+  uint32_t texts = 0;
+  if (!read(query, out, texts)) poisoned(out);
+  know(out, texts);
+  return true;
+}
+
+bool SqliteTables::load_task(Number number, TaskRow& out) {
+  if (const Known* row = known(number)) {
+    out = row->row;
+    return true;
+  }
+  Query query(connection_, sql::kLoadTask);
+  if (!query.with(number).next()) return false;
+  uint32_t texts = 0;
+  if (!read(query, out, texts)) poisoned(out);
+  know(out, texts);
+  return true;
+}
+
+void SqliteTables::insert_task(TaskRow& row) {
+  totals();
+  row.number = totals_.last_task + 1;
+  if (row.parent == 0) row.root = row.number;
+  {
+    Query query = write(sql::kInsertTask);
+    Binder binder{query};
+    const uint32_t texts = 0;
+    made_columns(std::as_const(row), binder);
+    quiet_columns(std::as_const(row), texts, binder);
+    moving_columns(std::as_const(row), binder);
+    ending_columns(std::as_const(row), binder);
+    query.next();
+  }
+  totals_.last_task = row.number;
+  totals_.by_phase[static_cast<int>(row.phase)]++;
+  know(row, 0);
+}
+
+void SqliteTables::update_task(const TaskRow& row) {
+  TaskRow loaded;
+  if (known(row.number) == nullptr && !load_task(row.number, loaded)) {
+    connection_.fail(Status::store, "there is no task number " + std::to_string(row.number));
+  }
+  Known& before = *known(row.number);
+  const TaskRow& old = before.row;
+  const bool ending = row.ended_at != old.ended_at || row.tree_ended_at != old.tree_ended_at;
+  const bool moving = ending || row.phase != old.phase || row.priority != old.priority || row.claim != old.claim ||
+                      row.node != old.node || row.due_at != old.due_at;
+  {
+    Query query = write(ending ? sql::kUpdateEnding : moving ? sql::kUpdateMoving : sql::kUpdateQuiet);
+    Binder binder{query};
+    query.with(row.number);
+    quiet_columns(row, before.texts, binder);
+    if (moving) moving_columns(row, binder);
+    if (ending) ending_columns(row, binder);
+    query.next();
+  }
+  totals();
+  totals_.by_phase[static_cast<int>(old.phase)]--;
+  totals_.by_phase[static_cast<int>(row.phase)]++;
+  before.row = row;
+}
+
+void SqliteTables::remove_task(const TaskRow& row) {
+  TaskRow there;
+  if (!load_task(row.number, there)) return;
+  const uint32_t texts = texts_of(row.number);
+  const std::pair<Texts, const Sql&> kinds[] = {{Texts::has_payload, sql::kDeletePayload},
+                                                {Texts::has_state, sql::kDeleteState},
+                                                {Texts::has_result, sql::kDeleteResult},
+                                                {Texts::has_failure, sql::kDeleteFailure}};
+  for (const auto& [which, statement] : kinds) {
+    if ((texts & which) == 0) continue;
+    Query query = write(statement);
+    query.with(row.number).next();
+  }
+  for (const Sql* statement : {&sql::kDeleteMessages, &sql::kDeleteMessageKeys, &sql::kDeleteSteps, &sql::kRemoveKeysOf,
+                               &sql::kRemoveEdgesFrom, &sql::kRemoveEdgesTo, &sql::kDeleteTask}) {
+    Query query = write(*statement);
+    query.with(row.number).next();
+  }
+  totals();
+  totals_.by_phase[static_cast<int>(there.phase)]--;
+  rows_.erase(row.number);
+  numbers_.erase(there.id);
+}
+
+// ---- Look-ups by index ----------------------------------------------------------------------------------------------
+
+void SqliteTables::ready(int32_t type, size_t most, std::vector<TaskRow>& out) {
+  Query query(connection_, sql::kReady);
+  query.with(type);
+  read_all(query, most, out);
+}
+
+void SqliteTables::ready_of_every_type(size_t most, std::vector<TaskRow>& out) {
+  std::vector<TaskRow> all;
+  for (int32_t type = 0;;) {
+    {
+      Query next(connection_, sql::kNextReadyType);
+      if (!next.with(type).next()) break;
+      next.get(type);
+    }
+    ready(type, most, all);
+  }
+  std::sort(all.begin(), all.end(), [](const TaskRow& a, const TaskRow& b) {
+    return a.priority != b.priority ? a.priority > b.priority : a.number < b.number;
+  });
+  if (all.size() > most) all.resize(most);
+  out.insert(out.end(), all.begin(), all.end());
+}
+
+void SqliteTables::due(Millis now, size_t most, std::vector<TaskRow>& out) {
+  Query query(connection_, sql::kDue);
+  query.with(now);
+  read_all(query, most, out);
+}
+
+Millis SqliteTables::next_due() {
+  Query query(connection_, sql::kNextDue);
+  return query.next() ? query.number() : kNever;
+}
+
+void SqliteTables::running_on(int64_t node, size_t most, std::vector<TaskRow>& out) {
+  Query query(connection_, sql::kRunningOn);
+  query.with(node);
+  read_all(query, most, out);
+}
+
+void SqliteTables::claimed_as(int64_t node, uint64_t claim, std::vector<TaskRow>& out) {
+  Query query(connection_, sql::kClaimedAs);
+  query.with(node).with(claim);
+  read_all(query, SIZE_MAX, out);
+}
+
+void SqliteTables::children(Number parent, Number after, bool open_only, size_t most, std::vector<TaskRow>& out) {
+  Query query(connection_, open_only ? sql::kOpenChildren : sql::kChildren);
+  query.with(parent).with(after);
+  read_all(query, most, out);
+}
+
+void SqliteTables::last_members(Number root, size_t most, std::vector<TaskRow>& out) {
+  const size_t before = out.size();
+  {
+    Query query(connection_, sql::kLastMembers);
+    query.with(root);
+    read_all(query, most, out);
+  }
+  // The root is the oldest of its tree, and stands in no index of it.
+  TaskRow row;
+  if (out.size() - before < most && load_task(root, row)) out.push_back(row);
+}
+
+void SqliteTables::ended_trees(Millis before, size_t most, std::vector<TaskRow>& out) {
+  Query query(connection_, sql::kEndedTrees);
+  query.with(before);
+  read_all(query, most, out);
+}
+
+void SqliteTables::forgotten(size_t most, std::vector<TaskRow>& out) {
+  Query query(connection_, sql::kForgotten);
+  read_all(query, most, out);
+}
+
+void SqliteTables::list(const tasks::Filter& filter, std::vector<TaskRow>& out) {
+  int32_t type = 0;
+  if (!filter.type.empty() && (type = find_type(filter.type)) == 0) return;
+  Number parent = 0, root = 0;
+  TaskRow row;
+  if (!filter.parent.none()) {
+    if (!find_task(filter.parent, row)) return;
+    parent = row.number;
+  }
+  if (!filter.root.none()) {
+    if (!find_task(filter.root, row)) return;
+    root = row.number;
+  }
+  Phase first = Phase::ready, last = Phase::cancelled;
+  if (filter.status) {
+    while (tasks::status_of(first) != *filter.status && first != last)
+      first = static_cast<Phase>(static_cast<int>(first) + 1);
+    last = first;
+    if (*filter.status == tasks::TaskStatus::queued) last = Phase::delayed;
+  }
+  Query query(connection_, parent != 0 ? sql::kListChildren : root != 0 ? sql::kListMembers : sql::kList);
+  query.with(filter.after).with(bounded(filter.most)).with(type).with(first).with(last).with(parent).with(root);
+  query.with(filter.roots_only).with(filter.created_before);
+  read_all(query, filter.most, out);
+}
+
+}  // namespace nocter::stores

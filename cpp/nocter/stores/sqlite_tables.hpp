@@ -1,0 +1,194 @@
+// The tables of durable tasks in a SQLite database, over one connection. The schema is in sqlite.sql, the statements in sqlite_statements.hpp.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include "nocter/base/handle.hpp"
+#include "nocter/stores/sqlite_connection.hpp"
+#include "nocter/stores/sqlite_file.hpp"
+#include "nocter/stores/sqlite_presence.hpp"
+#include "nocter/tasks/tables.hpp"
+
+namespace nocter::stores {
+
+// What all connections of one store have in common.
+struct SqliteShared {
+  SqliteShared(std::string whole_path, bool full, const SqliteTuning& how)
+      : path(std::move(whole_path)), full_synchronous(full), tuning(how), presence(path) {}
+
+  // Throws when the file is no longer the one that was opened, or when this process is a fork of the one that opened it.
+  void check_file();
+  void check_process() const;
+
+  const std::string path;
+  const bool full_synchronous;
+  const SqliteTuning tuning;
+  Presence presence;
+  FileIdentity identity;
+  const uint32_t generation = base::fork_generation();
+  base::Atomic<int64_t> look_again_at{0};     // when the file is looked at next
+  base::Atomic<uint64_t> commits_of_ours{0};  // see SqliteTables::commit()
+};
+
+class SqliteTables final : public tasks::Tables {
+ public:
+  SqliteTables(std::shared_ptr<SqliteShared> shared, Connection::Use use);
+
+  Connection& connection() { return connection_; }
+  const std::shared_ptr<SqliteShared>& shared() const { return shared_; }
+  uint64_t commits();  // everybody's so far, this process's too
+  int64_t data_version();
+
+  void begin() override;
+  void commit() override;
+  void roll_back() noexcept override;
+  void mark() override;
+  void back_to_mark() override;
+  void drop_mark() override;
+  void begin_read() override;
+  void end_read() noexcept override;
+
+  int32_t find_type(std::string_view name) override;
+  int32_t make_type(std::string_view name) override;
+  std::string type_name(int32_t type) override;
+
+  bool find_task(const tasks::TaskId& id, tasks::TaskRow& out) override;
+  bool load_task(tasks::Number number, tasks::TaskRow& out) override;
+  void insert_task(tasks::TaskRow& row) override;
+  void update_task(const tasks::TaskRow& row) override;
+  void remove_task(const tasks::TaskRow& row) override;
+
+  void ready(int32_t type, size_t most, std::vector<tasks::TaskRow>& out) override;
+  void ready_of_every_type(size_t most, std::vector<tasks::TaskRow>& out) override;
+  void due(tasks::Millis now, size_t most, std::vector<tasks::TaskRow>& out) override;
+  tasks::Millis next_due() override;
+  void running_on(int64_t node, size_t most, std::vector<tasks::TaskRow>& out) override;
+  void claimed_as(int64_t node, uint64_t claim, std::vector<tasks::TaskRow>& out) override;
+  void children(tasks::Number parent, tasks::Number after, bool open_only, size_t most,
+                std::vector<tasks::TaskRow>& out) override;
+  void last_members(tasks::Number root, size_t most, std::vector<tasks::TaskRow>& out) override;
+  void ended_trees(tasks::Millis before, size_t most, std::vector<tasks::TaskRow>& out) override;
+  void list(const tasks::Filter& filter, std::vector<tasks::TaskRow>& out) override;
+  void forgotten(size_t most, std::vector<tasks::TaskRow>& out) override;
+
+  void read_texts(tasks::Number task, tasks::TaskTexts& out) override;
+  void put_payload(tasks::Number task, std::string_view payload, std::string_view key) override;
+  void put_state(tasks::Number task, std::string_view state) override;
+  void put_result(tasks::Number task, std::string_view result) override;
+  void put_failure(tasks::Number task, const tasks::Failure& failure) override;
+
+  bool add_edge(tasks::Number waiter, tasks::Number target) override;
+  void targets_of(tasks::Number waiter, std::vector<tasks::Number>& out) override;
+  void waiters_of(tasks::Number target, std::vector<tasks::Number>& out) override;
+  void remove_edges_from(tasks::Number waiter) override;
+  void remove_edges_to(tasks::Number target) override;
+  void edges_to_ended(size_t most, std::vector<std::pair<tasks::Number, tasks::Number>>& out) override;
+
+  void add_message(tasks::Number task, tasks::Message& message) override;
+  bool has_message_key(tasks::Number task, std::string_view key) override;
+  void messages(tasks::Number task, bool unbound_only, size_t most, std::vector<tasks::Message>& out) override;
+  void bind_message(tasks::Number task, int64_t number, uint64_t fence) override;
+  void unbind_messages(tasks::Number task) override;
+  std::pair<int64_t, int64_t> remove_bound_messages(tasks::Number task, uint64_t fence) override;
+
+  bool find_step(tasks::Number task, std::string_view name, std::string& out) override;
+  void add_step(tasks::Number task, std::string_view name, std::string_view value) override;
+
+  tasks::Number find_key(tasks::KeyScope scope, int64_t owner, std::string_view key) override;
+  void add_key(tasks::KeyScope scope, int64_t owner, std::string_view key, tasks::Number task) override;
+  void remove_keys_of(tasks::Number task) override;
+
+  bool find_shared(std::string_view scope, std::string_view key, std::string& out) override;
+  void put_shared(std::string_view scope, std::string_view key, std::string_view value) override;
+  void all_shared(std::string_view scope, std::vector<std::pair<std::string, std::string>>& out) override;
+  uint64_t clear_shared(std::string_view scope) override;
+
+  bool find_lock(std::string_view name, tasks::LockRow& out) override;
+  void put_lock(std::string_view name, const tasks::LockRow& row) override;
+
+  void add_event(const tasks::Event& event) override;
+  void events(uint64_t after, size_t most, std::vector<tasks::Event>& out) override;
+  uint64_t remove_events(tasks::Millis before, size_t most) override;
+
+  void insert_node(tasks::NodeRow& row) override;
+  bool find_node(int64_t node, tasks::NodeRow& out) override;
+  void update_node(const tasks::NodeRow& row) override;
+  void remove_node(int64_t node) override;
+  void nodes(std::vector<tasks::NodeRow>& out) override;
+  void lost_nodes(tasks::Millis now, size_t most, std::vector<tasks::NodeRow>& out) override;
+
+  void put_cascade(tasks::Number task, tasks::Number after) override;
+  void cascades(size_t most, std::vector<std::pair<tasks::Number, tasks::Number>>& out) override;
+  void remove_cascade(tasks::Number task) override;
+  bool any_cascade() override;
+
+  int64_t counter(std::string_view name) override;
+  void set_counter(std::string_view name, int64_t value) override;
+  void count(tasks::Counts& out) override;
+
+ private:
+  // The one row of `totals`: kept at hand, and written with every commit that changes anything.
+  struct Totals {
+    uint64_t commits = 0;
+    int64_t last_task = 0, last_message = 0, last_event = 0, last_node = 0;
+    int64_t by_phase[8] = {};  // at the phase's number
+    int64_t rescues = 0, repairs = 0, purged = 0, clock = 0;
+    template <class Visit>
+    void each(Visit&& visit);
+  };
+  // Which texts a task has: who looks for none need not look.
+  enum Texts : uint32_t { has_payload = 1, has_state = 2, has_result = 4, has_failure = 8 };
+  struct Known {
+    tasks::TaskRow row;
+    uint32_t texts = 0;
+  };
+
+  // A statement that changes something: it belongs to a transaction, and to the mark if there is one.
+  Query write(const Sql& sql);
+  void read_totals(Totals& out);
+  const Totals& totals();
+  int64_t* total(std::string_view name);
+  void look_who_wrote();
+  void forget_all() noexcept;
+
+  // A row as the statement at hand gives it; false for one that no version of ours wrote.
+  bool read(Query& query, tasks::TaskRow& row, uint32_t& texts) const;
+  void read_all(Query& query, size_t most, std::vector<tasks::TaskRow>& out);
+  [[noreturn]] void poisoned(const tasks::TaskRow& row) const;
+  void know(const tasks::TaskRow& row, uint32_t texts);
+  Known* known(tasks::Number number);
+  uint32_t texts_of(tasks::Number task);
+  void has_text(tasks::Number task, Texts which);
+  void read_nodes(Query& query, std::vector<tasks::NodeRow>& out);
+
+  const std::shared_ptr<SqliteShared> shared_;
+  Connection connection_;
+
+  // ---- What is known of what is in the database; dropped when another connection has written.
+  int64_t version_ = -1;
+  Totals totals_, totals_at_mark_;
+  bool totals_known_ = false;
+  std::unordered_map<tasks::Number, Known> rows_;
+  struct IdHash {
+    size_t operator()(const tasks::TaskId& id) const;
+  };
+  std::unordered_map<tasks::TaskId, tasks::Number, IdHash> numbers_;
+  std::unordered_map<std::string, int32_t> types_;
+
+  // ---- The transaction
+  int64_t changes_before_ = 0;  // rows that the connection had changed when it began
+  bool totals_changed_ = false, marked_ = false, savepoint_ = false;
+  std::vector<std::string> joined_, left_;  // instances of nodes: what becomes of their files is settled by its end
+};
+
+// The writer's tables of a database that is made, checked or brought up to date first. Throws tasks::StoreError.
+std::unique_ptr<SqliteTables> open_sqlite_tables(const std::string& path, bool full_synchronous,
+                                                 const SqliteTuning& tuning);
+
+}  // namespace nocter::stores
