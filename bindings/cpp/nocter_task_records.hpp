@@ -37,14 +37,15 @@ inline std::string taken(nocter_value* value) {
   nocter_value_free(value);
   return copy;
 }
-// Nothing when it was written, else what there is.
-inline result<std::optional<std::string>> existing_of(nocter_status code, nocter_value* existing) {
+// By reference, for the call that writes it and the look at it may stand side by side: nothing when it was written, else
+// what there is.
+inline result<std::optional<std::string>> existing_of(nocter_status code, nocter_value* const& existing) {
   if (code == NOCTER_EXISTS) return std::optional<std::string>(taken(existing));
   if (code != NOCTER_OK) return refused<std::optional<std::string>>(code);
   return std::optional<std::string>();
 }
 // Nothing when there is none.
-inline result<std::optional<std::string>> value_of(nocter_status code, nocter_value* value) {
+inline result<std::optional<std::string>> value_of(nocter_status code, nocter_value* const& value) {
   if (code == NOCTER_EMPTY) return std::optional<std::string>();
   if (code != NOCTER_OK) return refused<std::optional<std::string>>(code);
   return std::optional<std::string>(taken(value));

@@ -358,7 +358,8 @@ class tasks {
     (void)static_cast<detail::served<task_handlers>*>(user)->run.make(lent);
   }
 
-  static result<task> recorded(nocter_status code, const nocter_task* record) {
+  // By reference, for the call that writes it and the look at it stand side by side.
+  static result<task> recorded(nocter_status code, const nocter_task* const& record) {
     if (code != NOCTER_OK) return detail::refused<task>(code);
     return task(record);
   }
@@ -366,7 +367,7 @@ class tasks {
     if (code != NOCTER_OK) return detail::refused<task_list>(code);
     return std::move(list);
   }
-  static result<std::uint64_t> counted(nocter_status code, std::uint64_t number) {
+  static result<std::uint64_t> counted(nocter_status code, const std::uint64_t& number) {
     if (code != NOCTER_OK) return detail::refused<std::uint64_t>(code);
     return number;
   }

@@ -139,7 +139,10 @@ BOOST_AUTO_TEST_CASE(tsk_04_outcomes_of_every_kind, *unit_test::label("TSK-04") 
     auto run = store.try_claim().value();
     BOOST_TEST((run.task().id() == id));
     BOOST_TEST((run.suspend(suspension::tasks({nocter::task_id::make()})).status() == status::e_unknown));
-    BOOST_TEST(run.suspend(suspension::tasks({other}).need(1).or_failure().or_at(kStart + 5s)).ok());
+    BOOST_TEST(run.suspend(suspension::tasks({other, store.submit({"last", {}, {}, {}, {}, -1}).value().id})
+                               .or_failure()
+                               .or_at(kStart + 5s))
+                   .ok());
   }
   BOOST_TEST((store.get(id).value().status() == task_status::suspended));
   BOOST_TEST(store.try_claim().value().fail({"Bad", "very", "so", true}).ok());
