@@ -234,8 +234,6 @@ bool World::same_list(const Filter& filter) {
 
 bool World::same_everything() {
   if (std::string wrong = model_.check(); !wrong.empty()) return say("the model itself: " + wrong);
-  std::vector<std::string> scopes;
-  for (size_t scope = 0; scope < kScopes; scope++) scopes.push_back("scope" + std::to_string(scope));
   for (const auto& [number, task] : model_.tasks()) {
     Record is, should;
     model_.get(task.id, should);
@@ -245,13 +243,12 @@ bool World::same_everything() {
     std::vector<Message> mail, should_be;
     model_.mail(task.id, should_be);
     if (ended(task.phase) && (store_->mail(task.id, mail), !same_messages(mail, should_be))) return false;
-    if (task.parent == 0) scopes.push_back(nocter::tasks::to_text(task.id));
   }
   Filter all;
   all.most = 100'000;
   if (!same_list(all) || !same_events()) return false;
   const auto shared = model_.shared();
-  for (const std::string& scope : scopes) {
+  for (const std::string& scope : scopes_) {
     std::vector<std::pair<std::string, std::string>> values;
     store_->shared_all(scope, values);
     const auto found = shared.find(scope);

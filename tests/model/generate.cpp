@@ -14,7 +14,7 @@ constexpr uint64_t kWeights[kKinds] = {
     7,   // notify
     2,   // state
     3,   // step
-    2,   // put
+    3,   // put
     1,   // clear
     22,  // claim
     8,   // done
@@ -76,7 +76,7 @@ Ref Generator::run() {
     (world_.model().current(run.claimed[World::kModel]) ? current : stale).push_back(ref);
   const bool old = chance(15) || current.empty();
   const Ref* chosen = pick(old ? stale : current, random_());
-  return chosen == nullptr || chance(3) ? kNonsense : *chosen;
+  return chosen == nullptr || chance(4) ? between(kOtherToken, kNonsense) : *chosen;
 }
 
 Ref Generator::node() {
@@ -174,8 +174,10 @@ void Generator::fill(Op& op) {
       op.at("value") = between(0, 9);
       return;
     case Kind::put: {
-      const Ref tree = any_task();
-      op.at("scope") = chance(30) && tree > 0 ? tree : between(0, kScopes - 1);
+      Ref tree = any_task();  // mostly a root: what its tree shares goes when it goes
+      for (const auto& [ref, id] : world_.tasks())
+        if (const Task* task = world_.model().find(id); task != nullptr && task->parent == 0 && chance(20)) tree = ref;
+      op.at("scope") = chance(50) && tree > 0 ? tree : between(0, kScopes - 1);
       op.at("key") = between(0, kKeys - 1);
       op.at("value") = between(0, 99);
       op.at("absent") = chance(60);

@@ -1,5 +1,5 @@
 // Random operations on a store and on the model of it: tasks_model_test URL [--seed N] [--sequences N] [--operations N] [--seconds S]
-// [--control] [--saved FOLDER] [FILE.ops...]. `sqlite:` alone means a file of its own, in memory if the system has a place there.
+// [--shrink S] [--control] [--saved FOLDER] [FILE.ops...]. `sqlite:` alone means a file of its own, in memory if the system has a place there.
 //
 // With --control each rule of the model is broken in turn: the test has to notice, or it would not notice a store that breaks it either.
 #include <chrono>
@@ -28,6 +28,7 @@ struct Arguments {
   uint64_t sequences = UINT64_MAX;
   size_t operations = 60;
   double seconds = 10;
+  double shrink = 20;
   bool control = false;
   std::string saved;
   std::vector<std::string> replay;
@@ -121,7 +122,8 @@ std::string subject(const std::string& failure) {
   return failure.substr(from, failure.find_first_of(":0123456789\n", from + 8) - from);
 }
 
-void report(std::vector<Op> ops, uint64_t seed, const std::string& failure, const Place& place, const Setup& setup) {
+void report(std::vector<Op> ops, uint64_t seed, const std::string& failure, const Place& place, const Setup& setup,
+            double seconds) {
   std::cout << "seed " << seed << ": " << failure << "\nafter " << ops.size()
             << " operations; made shorter:" << std::endl;
   ops = shrink(
@@ -130,7 +132,7 @@ void report(std::vector<Op> ops, uint64_t seed, const std::string& failure, cons
         const std::string why = replay(some, place.opener, setup);
         return !why.empty() && subject(why) == subject(failure);
       },
-      20);
+      seconds);
   const std::string why = replay(ops, place.opener, setup);
   std::ostringstream text;
   std::istringstream lines("seed=" + std::to_string(seed) + "\n" + why);
@@ -196,7 +198,7 @@ int search(const Arguments& arguments, const Place& place) {
     const Setup setup = setup_of(seed, place.lasting, Broken::none);
     const std::string failure = generate(seed, arguments, place.opener, setup, ops, shares);
     if (failure.empty()) continue;
-    report(ops, seed, failure, place, setup);
+    report(ops, seed, failure, place, setup, arguments.shrink);
     return 1;
   }
   std::cout << sequences << " sequences of " << arguments.operations << " operations in " << seconds_since(start)
@@ -225,6 +227,8 @@ bool read_arguments(int count, char** words, Arguments& arguments) {
       arguments.operations = std::strtoull(value(), nullptr, 0);
     else if (word == "--seconds")
       arguments.seconds = std::strtod(value(), nullptr);
+    else if (word == "--shrink")
+      arguments.shrink = std::strtod(value(), nullptr);
     else if (word == "--control")
       arguments.control = true;
     else if (word == "--saved")
@@ -246,8 +250,9 @@ int main(int count, char** words) {
   const char* given = std::getenv("NOCTER_SEED");
   arguments.seed = given != nullptr ? std::strtoull(given, nullptr, 0) : std::random_device{}();
   if (!read_arguments(count, words, arguments)) {
-    std::cout << "tasks_model_test URL [--seed N] [--sequences N] [--operations N] [--seconds S] [--control]"
-                 " [--saved FOLDER] [FILE.ops...]\n";
+    std::cout
+        << "tasks_model_test URL [--seed N] [--sequences N] [--operations N] [--seconds S] [--shrink S] [--control]"
+           " [--saved FOLDER] [FILE.ops...]\n";
     return 2;
   }
   Place place;

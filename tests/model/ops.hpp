@@ -52,6 +52,8 @@ enum class Fault : uint8_t {
 using Ref = int64_t;
 inline constexpr Ref kNone = -1;
 inline constexpr Ref kNonsense = -2;
+// The last claim, with another fence, or with another token.
+inline constexpr Ref kOtherFence = -3, kOtherToken = -4;
 inline constexpr int64_t kPlaces = 8;
 
 struct Op {

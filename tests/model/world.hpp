@@ -117,6 +117,7 @@ class World {
   std::map<Ref, nocter::tasks::Submission> submissions_;
   std::map<Ref, Run> runs_;
   std::map<Ref, Place> places_;
+  std::set<std::string> scopes_;  // that somebody has put something in
   std::vector<Pending> joined_;
   std::vector<Late> late_;
   uint64_t events_seen_[2] = {};

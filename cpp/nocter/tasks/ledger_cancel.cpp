@@ -25,7 +25,8 @@ class Ledger::Telling {
       }
     }
     // Through what has ended as well: its children need not have.
-    if (row.children != 0) below(row.number, 0);
+    if (row.children != 0 && !(base::planted("cancel_stops_at_ended") && row.phase == Phase::completed))
+      below(row.number, 0);
   }
   void below(Number number, Number after) { next_.emplace_back(number, after); }
 

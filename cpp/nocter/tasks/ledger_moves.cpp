@@ -50,7 +50,8 @@ void Ledger::after_end(TaskRow& row, std::string data) {
   row.token = 0;
   event(row, Event::Kind::ended, std::move(data));
   ended_.push_back(row.id);
-  if (row.has_key && row.key_scope == KeyScope::live_type) change().remove_keys_of(row.number);
+  if (row.has_key && row.key_scope == KeyScope::live_type && !base::planted("key_outlives_its_task"))
+    change().remove_keys_of(row.number);
   if (row.open != 0) {
     change().remove_edges_from(row.number);
     row.open = 0;

@@ -54,7 +54,7 @@ Answer Ledger::run(Settle& settle) {
   TaskRow* row = settle.by.number != 0 ? load(settle.by.number) : find(settle.by.id);
   // The reply to the first time was lost: it is answered as it was then.
   if (row != nullptr && row->id == settle.by.id && settle.by.token != 0 && row->token != settle.by.token &&
-      row->settled_token == settle.by.token)
+      row->settled_token == settle.by.token && !base::planted("outcome_is_forgotten"))
     return {static_cast<Status>(row->settled_status), {}};
   Answer answer;
   row = current(settle.by, answer);
@@ -135,8 +135,8 @@ Failure Ledger::put_failure(const TaskRow& row, const Failure& failure) {
 void Ledger::fail(TaskRow& row, const Settle& settle) {
   touch(row).failures++;
   const Failure failure = put_failure(row, settle.failure);
-  unbind(row);
-  if (settle.retry == Retry::never || row.failures >= row.max_attempts) {
+  base::planted("failed_round_keeps_mail") ? remove_bound(row) : unbind(row);
+  if (settle.retry == Retry::never || row.failures >= row.max_attempts + (base::planted("one_try_too_many") ? 1 : 0)) {
     end(row, Move::fail, Phase::failed, failure_as_json(failure));
     return;
   }

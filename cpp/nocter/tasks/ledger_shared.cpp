@@ -53,7 +53,8 @@ Answer Ledger::run(LockAcquire& acquire) {
 Answer Ledger::run(LockRenew& renew) {
   if (renew.lease_ms <= 0) return refuse(Status::argument, "a lease of no time");
   LockRow lock;
-  if (!tables_.find_lock(renew.name, lock) || lock.token == 0 || lock.token != renew.token || lock.expires_at <= now_)
+  if (!tables_.find_lock(renew.name, lock) || lock.token == 0 || lock.token != renew.token ||
+      (lock.expires_at <= now_ && !base::planted("lease_that_ended_is_renewed")))
     return refuse(Status::lease_lost, "the lease of lock " + renew.name + " has ended");
   lock.expires_at = renew.until = now_ + renew.lease_ms;
   change().put_lock(renew.name, lock);

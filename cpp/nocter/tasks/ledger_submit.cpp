@@ -115,7 +115,9 @@ Answer Ledger::submit_one(const Submission& submission, const TaskId& parent, Ta
   TaskRow row;
   row.id = submission.id;
   row.type = type;
-  row.priority = above != nullptr && !submission.own_priority ? one_more(above->priority) : submission.priority;
+  row.priority = above != nullptr && !submission.own_priority && !base::planted("child_is_not_raised")
+                     ? one_more(above->priority)
+                     : submission.priority;
   row.max_attempts = submission.max_attempts == 0 ? 1 : submission.max_attempts;
   row.key_scope = submission.key_scope;
   row.has_key = !submission.key.empty();
