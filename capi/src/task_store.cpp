@@ -172,10 +172,12 @@ nocter_status open_store(std::string_view url, const nocter_tasks_options& optio
   if (made == nullptr) return fail(NOCTER_E_MEMORY, function, "out of memory");
   try {
     made->engine = Engine::open(stores::open(url, opening.store), opening.engine, what, log);
-  } catch (...) {
+  } catch (const std::exception& thrown) {
     made->header.tag.disarm();
     base::end_handle<kKind>(made);
-    throw;
+    const auto* const refused = dynamic_cast<const tasks::StoreError*>(&thrown);
+    if (refused == nullptr || refused->status != Status::argument) throw;
+    return fail(NOCTER_E_ARGUMENT, function, (std::string("url: ") + thrown.what()).c_str());
   }
   kept->keep();
   *out = reinterpret_cast<nocter_tasks*>(made);

@@ -27,7 +27,7 @@ class Parameter:
 
     @property
     def may_be_null(self):
-        return bool(re.search(r"may be NULL|NULL does nothing|NULL says|NULL:|NULL when|or NULL", self.text))
+        return bool(re.search(r"[Mm]ay be NULL|NULL does nothing|NULL says|NULL:|NULL when|or NULL", self.text))
 
 
 @dataclass

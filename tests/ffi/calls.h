@@ -16,6 +16,7 @@ union value {
   nocter_retirement_id retirement_id;
   nocter_epoch epoch;
   nocter_text text;
+  nocter_task_id task_id;
 };
 
 /* What came back. */
@@ -53,6 +54,13 @@ enum kind {
   IS_KEY,    /* a text by value */
   IS_KEYS,   /* an array of them */
   IS_SOURCE, /* a struct of functions */
+  IS_TASK_ID,
+  IS_NAME,   /* a text by value: 1 to 255 bytes without control characters */
+  IS_NAMES,  /* an array of them */
+  IS_JSON,   /* a text by value */
+  IS_TEXT,   /* another text by value */
+  IS_RECORD, /* a record to be freed */
+  IS_LIST,   /* a list to be freed */
   IS_NUMBER,
   IS_FUNCTION,
   IS_USER,
@@ -67,7 +75,7 @@ struct parameter {
   size_t size; /* of what it points to */
 };
 
-#define MAXIMUM_PARAMETERS 6
+#define MAXIMUM_PARAMETERS 7
 
 struct function {
   const char *name;

@@ -8,8 +8,9 @@
 const char *const handle_types[HANDLE_TYPES] = {
     "nocter_blocking",  "nocter_workers", "nocter_running_job", "nocter_completion", "nocter_signal",
     "nocter_interrupt", "nocter_eventfd", "nocter_retirement",  "nocter_permit",     "nocter_resource",
-    "nocter_cleanup",   "nocter_keyed",   "nocter_pass"};
-enum { OF_RETIREMENT = 7, OF_KEYED = 11 }; /* where their types begin */
+    "nocter_cleanup",   "nocter_keyed",   "nocter_pass",        "nocter_tasks",      "nocter_clock",
+    "nocter_run",       "nocter_lock",    "nocter_value"};
+enum { OF_RETIREMENT = 7, OF_KEYED = 11, OF_TASKS = 13 }; /* where their types begin */
 
 _Noreturn void require_failed(const char *file, int line, const char *condition) {
   fprintf(stderr, "%s:%d: %s does not hold; last error: %s\n", file, line, condition, nocter_error_message());
@@ -145,6 +146,7 @@ void fixture_make(struct fixture *fixture) {
   make_jobs(fixture);
   retirement_make(fixture, &fixture->dead[OF_RETIREMENT]);
   keyed_make(fixture, &fixture->dead[OF_KEYED]);
+  tasks_make(fixture, &fixture->dead[OF_TASKS]);
   REQUIRE(nocter_signal_create(&fixture->signal) == NOCTER_OK);
   REQUIRE(nocter_interrupt_create(&fixture->interrupt) == NOCTER_OK);
   REQUIRE(nocter_eventfd_create(&fixture->eventfd) == NOCTER_OK);
@@ -163,6 +165,7 @@ bool fixture_end(struct fixture *fixture) {
   nocter_blocking_destroy(fixture->grave);
   retirement_end(fixture);
   keyed_end(fixture);
+  tasks_end(fixture);
   nocter_signal_destroy(fixture->signal);
   nocter_interrupt_destroy(fixture->interrupt);
   nocter_eventfd_destroy(fixture->eventfd);
@@ -197,6 +200,7 @@ void fixture_picture(const struct fixture *fixture, struct picture *picture) {
   }
   retirement_picture(fixture, picture);
   keyed_picture(fixture, picture);
+  tasks_picture(fixture, picture);
   picture->version = nocter_signal_version(fixture->signal);
   picture->raised = nocter_interrupt_raised(fixture->interrupt);
   struct pollfd poll_for = {nocter_eventfd_fd(fixture->eventfd), POLLIN, 0};
@@ -209,10 +213,11 @@ void fixture_picture(const struct fixture *fixture, struct picture *picture) {
 
 void *fixture_live(const struct fixture *fixture, const char *type) {
   const struct retirement_part *retirement = &fixture->retirement;
-  void *const live[HANDLE_TYPES] = {fixture->blocking,  fixture->workers,     fixture->running,    fixture->completion,
-                                    fixture->signal,    fixture->interrupt,   fixture->eventfd,    retirement->service,
-                                    retirement->permit, retirement->resource, retirement->cleanup, fixture->keyed.queue,
-                                    fixture->keyed.pass};
+  void *const live[HANDLE_TYPES] = {
+      fixture->blocking,   fixture->workers,     fixture->running,    fixture->completion,  fixture->signal,
+      fixture->interrupt,  fixture->eventfd,     retirement->service, retirement->permit,   retirement->resource,
+      retirement->cleanup, fixture->keyed.queue, fixture->keyed.pass, fixture->tasks.store, fixture->tasks.clock,
+      fixture->tasks.run,  fixture->tasks.lock,  fixture->tasks.value};
   for (int i = 0; i < HANDLE_TYPES; i++) {
     if (strcmp(type, handle_types[i]) == 0) return live[i];
   }
@@ -236,6 +241,8 @@ static void *sized_struct(struct fixture *fixture, const char *type) {
   if (strcmp(type, "nocter_retirement_counts") == 0) return &fixture->retirement.counts;
   if (strcmp(type, "nocter_keyed_options") == 0) return &fixture->keyed.options;
   if (strcmp(type, "nocter_keyed_counts") == 0) return &fixture->keyed.counts;
+  void *const of_tasks = tasks_struct(fixture, type);
+  if (of_tasks != NULL) return of_tasks;
   unknown("struct", type);
   return NULL;
 }
@@ -247,6 +254,10 @@ static uint64_t number(const struct fixture *fixture, const struct function *fun
   if (strcmp(name, "ms") == 0 || strcmp(name, "status") == 0 || strcmp(name, "code") == 0) return 1;
   if (strcmp(name, "delay_ns") == 0 || strcmp(name, "interval_ns") == 0) return 1000000000;
   if (strcmp(name, "slice") == 0 || strcmp(name, "count") == 0 || strcmp(name, "mode") == 0) return 1;
+  if (strcmp(name, "type_count") == 0 || strcmp(name, "max") == 0 || strcmp(name, "concurrency") == 0) return 1;
+  if (strcmp(name, "lease_ms") == 0 || strcmp(name, "now_ms") == 0 || strcmp(name, "by_ms") == 0) return 3600000;
+  if (strcmp(name, "older_than_ms") == 0) return 3600000;
+  if (strcmp(name, "after") == 0) return 0;
   unknown("number", name);
   return 0;
 }
@@ -268,6 +279,7 @@ union value fixture_argument(struct fixture *fixture, const struct function *fun
       if (strcmp(function->name, "nocter_cleanup_complete") == 0) value.pointer = fixture->retirement.begun;
       if (strcmp(function->name, "nocter_keyed_drained") == 0) value.pointer = fixture->keyed.shut;
       if (strcmp(function->name, "nocter_keyed_serve") == 0) value.pointer = fixture->keyed.other;
+      if (strcmp(function->name, "nocter_tasks_serve") == 0) value.pointer = fixture->tasks.other;
       break;
     case IS_WAIT:
       value.pointer = &fixture->wait;
@@ -294,6 +306,29 @@ union value fixture_argument(struct fixture *fixture, const struct function *fun
       break;
     case IS_KEYS:
       value.pointer = fixture->keyed.keys;
+      break;
+    case IS_TASK_ID:
+      value.task_id = fixture->tasks.waits;
+      break;
+    case IS_NAME:
+      value.text = fixture->tasks.name;
+      break;
+    case IS_NAMES:
+      value.pointer = fixture->tasks.types;
+      break;
+    case IS_JSON:
+      value.text = fixture->tasks.json;
+      break;
+    case IS_TEXT:
+      value.text = strcmp(parameter->name, "url") == 0 ? fixture->tasks.url : fixture->tasks.id_text;
+      break;
+    case IS_RECORD:
+      value.pointer = tasks_record(fixture);
+      break;
+    case IS_LIST:
+      value.pointer = strcmp(parameter->type, "nocter_task_list") == 0    ? (void *)&fixture->tasks.no_tasks
+                      : strcmp(parameter->type, "nocter_value_list") == 0 ? (void *)&fixture->tasks.no_values
+                                                                          : (void *)&fixture->tasks.no_events;
       break;
     case IS_SOURCE:
       value.pointer = &fixture->keyed.source;
@@ -349,6 +384,20 @@ void fixture_give_up(const char *type, void *handle) {
     nocter_keyed_destroy(handle);
   } else if (strcmp(type, "nocter_pass") == 0) {
     nocter_pass_drop(handle);
+  } else if (strcmp(type, "nocter_tasks") == 0) {
+    nocter_tasks_close(handle);
+  } else if (strcmp(type, "nocter_clock") == 0) {
+    nocter_clock_destroy(handle);
+  } else if (strcmp(type, "nocter_run") == 0) {
+    nocter_run_drop(handle);
+  } else if (strcmp(type, "nocter_lock") == 0) {
+    (void)!nocter_lock_release(handle);
+  } else if (strcmp(type, "nocter_value") == 0) {
+    nocter_value_free(handle);
+  } else if (strcmp(type, "nocter_task") == 0) {
+    nocter_task_free(handle);
+  } else if (strcmp(type, "nocter_notification") == 0) {
+    return; /* the run's */
   } else {
     unknown("handle", type);
   }

@@ -9,7 +9,7 @@
 #include "calls.h"
 
 #define PAYLOADS 32
-#define HANDLE_TYPES 13
+#define HANDLE_TYPES 18
 
 extern const char *const handle_types[HANDLE_TYPES];
 
@@ -48,6 +48,30 @@ struct keyed_part {
   nocter_keyed_counts counts;
 };
 
+/* The part of durable tasks: see fixture_tasks.c. */
+struct tasks_part {
+  nocter_tasks *store; /* by hand; a task waits, its child has a run and a message */
+  nocter_tasks *other; /* empty */
+  nocter_tasks *grave; /* what is gone was its */
+  nocter_clock *clock;
+  nocter_run *run;
+  nocter_lock *lock;
+  nocter_value *value;
+  nocter_task_id waits;
+  nocter_text url, id_text, name, json;
+  nocter_text types[1];
+  nocter_tasks_options options;
+  nocter_submission submission;
+  nocter_task_filter filter;
+  nocter_tasks_counts counts;
+  nocter_failure failure;
+  nocter_suspension suspension;
+  nocter_task_handler handler;
+  nocter_task_list no_tasks;
+  nocter_value_list no_values;
+  nocter_event_list no_events;
+};
+
 struct fixture {
   /* Alive. */
   nocter_blocking *blocking; /* holds one job of each state */
@@ -68,6 +92,7 @@ struct fixture {
   struct identities ids;
   struct retirement_part retirement;
   struct keyed_part keyed;
+  struct tasks_part tasks;
 
   /* What is passed where a call wants a struct. */
   nocter_owned owned;
@@ -94,6 +119,10 @@ struct picture {
   nocter_keyed_counts keyed_counts[3];
   bool pass_interrupted;
   int source_drops;
+  nocter_tasks_counts tasks_counts[2];
+  size_t tasks_events;
+  int64_t clock_ms;
+  uint64_t run_fence;
   uint64_t version;
   bool raised;
   bool readable;
@@ -116,6 +145,13 @@ void keyed_make(struct fixture *fixture, void **dead);
 void keyed_end(struct fixture *fixture);
 void keyed_picture(const struct fixture *fixture, struct picture *picture);
 nocter_status keyed_run(void *user, nocter_text key, nocter_pass *pass);
+
+void tasks_make(struct fixture *fixture, void **dead);
+void tasks_end(struct fixture *fixture);
+void tasks_picture(const struct fixture *fixture, struct picture *picture);
+void *tasks_struct(struct fixture *fixture, const char *type);
+void *tasks_record(struct fixture *fixture);
+void tasks_free_list(const char *type, void *list);
 
 /* Those of the service that the function belongs to. */
 const struct identities *fixture_identities(const struct fixture *fixture, const struct function *function);

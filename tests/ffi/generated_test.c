@@ -39,6 +39,9 @@ struct spoil {
     SPOIL_KEY,
     SPOIL_KEYS,
     SPOIL_SOURCE,
+    SPOIL_TASK_ID,
+    SPOIL_TEXT,
+    SPOIL_NAMES,
     SPOIL_NUMBER
   } how;
   uint64_t detail;
@@ -100,8 +103,9 @@ static struct spoil *add(const struct function *function, int index, int how, ui
 }
 
 static bool can_be_null(const struct parameter *parameter) {
-  return parameter->kind != IS_ID && parameter->kind != IS_EPOCH && parameter->kind != IS_KEY &&
-         parameter->kind != IS_NUMBER;
+  return parameter->kind != IS_TASK_ID && parameter->kind != IS_NAME && parameter->kind != IS_JSON &&
+         parameter->kind != IS_TEXT && parameter->kind != IS_ID && parameter->kind != IS_EPOCH &&
+         parameter->kind != IS_KEY && parameter->kind != IS_NUMBER;
 }
 
 /* A NULL that is an error: of a handle also where the call can only answer with a zero. */
@@ -185,9 +189,11 @@ static void add_for_key(const struct function *function, int index, int how) {
   for (size_t i = 0; i < BAD_KEYS; i++) add(function, index, how, i, bad_keys[i].expected, "bad key, number");
 }
 
+#include "generated_tasks.h"
+
 static void add_for_number(const struct function *function, int index) {
   const char *name = function->parameters[index].name;
-  if (function->returns != RETURNS_STATUS) return;
+  if (function->returns != RETURNS_STATUS || add_for_number_of_tasks(function, index)) return;
   if (strcmp(name, "capacity") == 0) {
     add(function, index, SPOIL_NUMBER, 0, NOCTER_E_ARGUMENT, "capacity");
   } else if (strcmp(name, "seen") == 0) {
@@ -221,6 +227,11 @@ static void add_for_parameter(const struct function *function, int index) {
   if (parameter->kind == IS_EPOCH && function->returns == RETURNS_STATUS) add_for_epoch(function, index);
   if (parameter->kind == IS_KEY) add_for_key(function, index, SPOIL_KEY);
   if (parameter->kind == IS_KEYS) add_for_key(function, index, SPOIL_KEYS);
+  if (parameter->kind == IS_TASK_ID) add_for_task_id(function, index);
+  if (parameter->kind == IS_NAME || parameter->kind == IS_JSON || parameter->kind == IS_TEXT) {
+    add_for_text(function, index, parameter->kind, SPOIL_TEXT);
+  }
+  if (parameter->kind == IS_NAMES) add_for_text(function, index, IS_NAME, SPOIL_NAMES);
   if (parameter->kind == IS_SOURCE) add(function, index, SPOIL_SOURCE, 0, NOCTER_E_ARGUMENT, "source without next");
   if (parameter->kind == IS_NUMBER) add_for_number(function, index);
   for (int second = index + 1; second < function->parameter_count; second++) {
@@ -315,6 +326,15 @@ static void spoil_argument(struct fixture *fixture, const struct spoil *spoil, u
     case SPOIL_KEYS:
       fixture->keyed.keys[0] = bad_key(spoil->detail);
       break;
+    case SPOIL_TASK_ID:
+      memset(&value->task_id, spoil->detail == 0 ? 0 : 0x77, sizeof value->task_id);
+      break;
+    case SPOIL_TEXT:
+      value->text = (nocter_text){bad_texts[spoil->detail].data, bad_texts[spoil->detail].size};
+      break;
+    case SPOIL_NAMES:
+      fixture->tasks.types[0] = (nocter_text){bad_texts[spoil->detail].data, bad_texts[spoil->detail].size};
+      break;
     case SPOIL_SOURCE:
       fixture->keyed.source.next = NULL;
       break;
@@ -368,6 +388,8 @@ static bool message_is_good(const struct spoil *spoil) {
       return strstr(text, "interrupt") != NULL;
     case SPOIL_KEYS:
       return strstr(text, "key") != NULL;
+    case SPOIL_TASK_ID:
+      return strstr(text, "task") != NULL;
     case SPOIL_ID:
     case SPOIL_EPOCH:
       if (spoil->expected == NOCTER_E_FOREIGN) return strstr(text, "another service") != NULL;
@@ -494,6 +516,8 @@ static bool check_success(const struct spoil *spoil, const union value *values,
       nocter_taken taken;
       memcpy(&taken, out[i], sizeof taken);
       if (taken.output.drop != NULL) taken.output.drop(taken.output.data);
+    } else if (parameter->kind == IS_OUT && strstr(parameter->type, "_list") != NULL) {
+      tasks_free_list(parameter->type, out[i]);
     }
   }
   return fine;

@@ -20,6 +20,13 @@ static const uint32_t released_retirement_options[] = {72};
 static const uint32_t released_retirement_counts[] = {160};
 static const uint32_t released_keyed_options[] = {96};
 static const uint32_t released_keyed_counts[] = {184};
+static const uint32_t released_tasks_options[] = {136};
+static const uint32_t released_submission[] = {112};
+static const uint32_t released_task_filter[] = {88};
+static const uint32_t released_tasks_counts[] = {104};
+static const uint32_t released_failure[] = {64};
+static const uint32_t released_suspension[] = {40};
+static const uint32_t released_task_handler[] = {40};
 
 static unsigned char *page_end;
 static char *label;
@@ -120,6 +127,19 @@ static const struct sized structs[] = {
      RELEASED(released_keyed_options), false},
     {"nocter_keyed_counts", sizeof(nocter_keyed_counts), try_keyed_counts, init_keyed_counts,
      RELEASED(released_keyed_counts), true},
+    {"nocter_tasks_options", sizeof(nocter_tasks_options), try_tasks_options, init_tasks_options,
+     RELEASED(released_tasks_options), false},
+    {"nocter_submission", sizeof(nocter_submission), try_submission, init_submission, RELEASED(released_submission),
+     false},
+    {"nocter_task_filter", sizeof(nocter_task_filter), try_task_filter, init_task_filter,
+     RELEASED(released_task_filter), false},
+    {"nocter_tasks_counts", sizeof(nocter_tasks_counts), try_tasks_counts, init_tasks_counts,
+     RELEASED(released_tasks_counts), true},
+    {"nocter_failure", sizeof(nocter_failure), try_failure, init_failure, RELEASED(released_failure), false},
+    {"nocter_suspension", sizeof(nocter_suspension), try_suspension, init_suspension, RELEASED(released_suspension),
+     false},
+    {"nocter_task_handler", sizeof(nocter_task_handler), try_task_handler, init_task_handler,
+     RELEASED(released_task_handler), false},
 };
 
 static void name_it(const char *what, const char *detail, unsigned long long number) {
@@ -402,6 +422,8 @@ size_t check_structs(size_t *ran, char *current, size_t current_size) {
   nocter_keyed_options keyed_options = NOCTER_KEYED_OPTIONS_INIT;
   REQUIRE(nocter_keyed_create(&keyed_options, &keyed) == NOCTER_OK);
 
+  tasks_structs_begin();
+
   alarm(60);
   size_t failed = 0;
   for (size_t i = 0; i < sizeof structs / sizeof *structs; i++) {
@@ -416,6 +438,7 @@ size_t check_structs(size_t *ran, char *current, size_t current_size) {
   failed += check_service_members("nocter_keyed_options", NOCTER_KEYED_MAXIMUM_KEYS, try_keyed_members);
   failed += check_keyed_members();
   failed += check_workers_members();
+  tasks_structs_end();
   alarm(0);
 
   REQUIRE(runs == 0);

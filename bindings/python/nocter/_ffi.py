@@ -529,7 +529,7 @@
 # const nocter_task *nocter_run_task(const nocter_run *run);
 # _Bool nocter_run_resumed(const nocter_run *run);
 # nocter_wake nocter_run_woken_by(const nocter_run *run);
-# nocter_status nocter_run_notifications(const nocter_run *run, const nocter_notification **out, size_t *count);
+# nocter_status nocter_run_notifications(const nocter_run *run, const nocter_notification **out, size_t *out_count);
 # uint64_t nocter_run_fence(const nocter_run *run);
 # _Bool nocter_run_cancel_requested(const nocter_run *run);
 # enum nocter_interrupt_reason {

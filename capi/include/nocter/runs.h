@@ -76,7 +76,7 @@ NOCTER_API nocter_wake nocter_run_woken_by(const nocter_run *run);
  * @since 0.1
  */
 NOCTER_API NOCTER_NODISCARD nocter_status nocter_run_notifications(const nocter_run *run,
-                                                                   const nocter_notification **out, size_t *count);
+                                                                   const nocter_notification **out, size_t *out_count);
 
 /**
  * @brief A number that grows with every claim of the task: hand it to whatever the run changes outside, so that it can refuse older ones.
@@ -164,7 +164,7 @@ NOCTER_API NOCTER_NODISCARD nocter_status nocter_run_children(nocter_run *run, n
  * @param run the run.
  * @param submissions what to make; their parent must be none, or this task.
  * @param count how many, 1 to 100,000.
- * @param[out] out_ids as in nocter_tasks_submit().
+ * @param[out] out_ids as in nocter_tasks_submit(); may be NULL.
  * @return NOCTER_OK; else as nocter_tasks_submit(), and NOCTER_E_LEASE_LOST; NOCTER_CANCELLED when this task was cancelled.
  * @par Threads owner only; may wait for the disk.
  * @since 0.1

@@ -5570,7 +5570,7 @@ extern "C" {
     pub fn nocter_run_notifications(
         run: *const nocter_run,
         out: *mut *const nocter_notification,
-        count: *mut usize,
+        out_count: *mut usize,
     ) -> nocter_status;
 }
 extern "C" {
@@ -5652,7 +5652,7 @@ extern "C" {
     #[doc = " @param run the run."]
     #[doc = " @param submissions what to make; their parent must be none, or this task."]
     #[doc = " @param count how many, 1 to 100,000."]
-    #[doc = " @param[out] out_ids as in nocter_tasks_submit()."]
+    #[doc = " @param[out] out_ids as in nocter_tasks_submit(); may be NULL."]
     #[doc = " @return NOCTER_OK; else as nocter_tasks_submit(), and NOCTER_E_LEASE_LOST; NOCTER_CANCELLED when this task was cancelled."]
     #[doc = " @par Threads owner only; may wait for the disk."]
     #[doc = " @since 0.1"]
