@@ -132,9 +132,9 @@ void Ledger::forget() {
 void Ledger::remember_claims() {
   constexpr size_t kRemembered = 4096;
   try {
-    for (const uint64_t number : claims_made_) {
-      if (!known_claims_.insert(number).second) continue;
-      latest_claims_.push_back(number);
+    for (const ClaimName& name : claims_made_) {
+      if (!known_claims_.insert(name).second) continue;
+      latest_claims_.push_back(name);
       if (latest_claims_.size() <= kRemembered) continue;
       known_claims_.erase(latest_claims_.front());
       latest_claims_.pop_front();

@@ -16,10 +16,11 @@
 #include <cstdint>
 #include <deque>
 #include <memory>
+#include <set>
 #include <span>
 #include <string>
 #include <unordered_map>
-#include <unordered_set>
+#include <utility>
 #include <vector>
 
 #include "nocter/tasks/store.hpp"
@@ -47,6 +48,7 @@ class Ledger {
     TaskRow row;
     bool changed = false;
   };
+  using ClaimName = std::pair<int64_t, uint64_t>;  // node and number
   struct Mark {
     size_t ready, ended, cancelled, released;
     bool events;
@@ -120,7 +122,7 @@ class Ledger {
   void remember_claims();
   void candidates(const Claim& claim, size_t most, std::vector<TaskRow>& out);
   void hand_over(TaskRow& row, const Claim& claim);
-  void describe(TaskRow& row, ClaimedTask& out);
+  void describe(const TaskRow& row, const NodeRow& node, ClaimedTask& out);
 
   Answer settle_staged(Number number, Settle& settle);
   Answer settle_as_it_is(TaskRow& row, Settle& settle);
@@ -168,12 +170,12 @@ class Ledger {
   std::vector<std::string> released_;
   bool new_events_ = false;
   bool cascades_pending_ = false;
-  std::vector<uint64_t> claims_made_;
+  std::vector<ClaimName> claims_made_;
 
   // Outlive transactions: names do not change, and a claim that comes again late must not be taken for another.
   std::unordered_map<int32_t, std::string> type_names_;
-  std::deque<uint64_t> latest_claims_;
-  std::unordered_set<uint64_t> known_claims_;
+  std::deque<ClaimName> latest_claims_;
+  std::set<ClaimName> known_claims_;
 };
 
 }  // namespace nocter::tasks

@@ -66,7 +66,7 @@ Answer Ledger::run(Claim& claim) {
     // Asked again: the reply was lost, or this is a late duplicate. Either way it is the same claim.
     std::sort(found.begin(), found.end(), sooner);
     for (const TaskRow& row : found) claimed.push_back(at_hand(row).number);
-  } else if (!known_claims_.contains(claim.number)) {
+  } else if (!known_claims_.contains({claim.node, claim.number})) {
     promote(kPromotedAtOnce);
     size_t cancelled = 0;
     for (bool again = true; again && claimed.size() < claim.most;) {
@@ -86,9 +86,9 @@ Answer Ledger::run(Claim& claim) {
     }
   }
   if (claimed.empty()) return {Status::empty, {}};
-  claims_made_.push_back(claim.number);
+  claims_made_.emplace_back(claim.node, claim.number);
   claim.tasks.resize(claimed.size());
-  for (size_t i = 0; i < claimed.size(); i++) describe(*load(claimed[i]), claim.tasks[i]);
+  for (size_t i = 0; i < claimed.size(); i++) describe(*load(claimed[i]), node, claim.tasks[i]);
   return {};
 }
 
@@ -115,10 +115,18 @@ void Ledger::hand_over(TaskRow& row, const Claim& claim) {
   }
 }
 
-// As it is in the tables now, so that an answer given a second time is the same.
-void Ledger::describe(TaskRow& row, ClaimedTask& out) {
+// As it is in the tables now, so that an answer given a second time is the same. What is at hand is not looked up again.
+void Ledger::describe(const TaskRow& row, const NodeRow& node, ClaimedTask& out) {
   out.claimed = {row.id, row.number, row.fence, row.token};
-  out.record = read_record(tables_, row);
+  Record& record = out.record;
+  record.row = row;
+  record.type = type_name(row.type);
+  if (const TaskRow* root = load(row.root)) record.root = root->id;
+  if (const TaskRow* parent = row.parent == 0 ? nullptr : load(row.parent)) record.parent = parent->id;
+  tables_.read_texts(row.number, record.texts);
+  record.node = node.name;
+  record.lease_until = node.expires_at;
+  read_waiting(tables_, row, record);
   if (row.mail == 0) return;
   tables_.messages(row.number, false, limits_.handed, out.messages);
   std::erase_if(out.messages, [&row](const Message& message) { return message.bound_fence != row.fence; });

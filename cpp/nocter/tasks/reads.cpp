@@ -30,7 +30,12 @@ Record read_record(Tables& tables, const TaskRow& row) {
     record.node = node.name;
     if (row.phase == Phase::running) record.lease_until = node.expires_at;
   }
-  if (ended(row.phase)) return record;
+  read_waiting(tables, row, record);
+  return record;
+}
+
+void read_waiting(Tables& tables, const TaskRow& row, Record& record) {
+  if (ended(row.phase)) return;
   if (row.until == Until::tasks) {
     std::vector<Number> targets;
     tables.targets_of(row.number, targets);
@@ -43,7 +48,6 @@ Record read_record(Tables& tables, const TaskRow& row) {
     record.waiting_open = row.open_children;
   }
   std::sort(record.waiting_for.begin(), record.waiting_for.end());
-  return record;
 }
 
 Answer TableStore::get(const TaskId& id, Record& out) {

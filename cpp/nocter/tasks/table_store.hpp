@@ -56,6 +56,7 @@ class TableStore : public Store {
 // ---- reads.cpp: what readers get, from any tables
 
 Record read_record(Tables& tables, const TaskRow& row);
+void read_waiting(Tables& tables, const TaskRow& row, Record& record);  // the part of it that tells whom it waits for
 // The answer for something that was thrown; std::bad_alloc is `memory`.
 Answer answer_of(const std::exception& thrown);
 
