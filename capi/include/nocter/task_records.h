@@ -212,7 +212,7 @@ typedef struct nocter_task {
   int64_t started_at_ms;
   /** When it ended; 0: it has not. */
   int64_t ended_at_ms;
-  /** The node that runs it or ran it last; empty: none. */
+  /** The node that runs it or ran it last; empty: none, or its process has left the store since. */
   nocter_text node;
   /** While it runs: until when its node holds it, unless it renews. */
   int64_t lease_until_ms;

@@ -187,7 +187,7 @@ struct Record {
   TaskId root, parent;
   std::string type;
   TaskTexts texts;
-  std::string node;                 // who runs it, or ran it last
+  std::string node;                 // who runs it, or ran it last, as long as that one is known
   Millis lease_until = 0;           // while it runs
   std::vector<TaskId> waiting_for;  // open ones: of a join on tasks all, of one on children the first kWaitingShown
   int64_t waiting_open = 0;         // how many there are in all

@@ -3803,7 +3803,7 @@ pub struct nocter_task {
     pub started_at_ms: i64,
     #[doc = " When it ended; 0: it has not."]
     pub ended_at_ms: i64,
-    #[doc = " The node that runs it or ran it last; empty: none."]
+    #[doc = " The node that runs it or ran it last; empty: none, or its process has left the store since."]
     pub node: nocter_text,
     #[doc = " While it runs: until when its node holds it, unless it renews."]
     pub lease_until_ms: i64,

@@ -232,7 +232,7 @@ pub struct Record {
     pub started_at_ms: i64,
     /// When it ended.
     pub ended_at_ms: i64,
-    /// The node that runs it or ran it last.
+    /// The node that runs it or ran it last, as long as its process has not left the store.
     pub node: String,
     /// While it runs: until when its node holds it, unless it renews.
     pub lease_until_ms: i64,
