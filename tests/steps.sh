@@ -165,6 +165,8 @@ step_crawl() {
   CRAWL_C=$trees/plain/crawl NOCTER_TOOL=$trees/plain/nocter run_pytest plain /usr/bin/python3 "$project/tests/crawl"
 }
 
+step_languages() { run_pytest plain /usr/bin/python3 "$project/tests/languages"; }
+
 step_readme() { "$project/tests/readme" "$trees/plain"; }
 
 step_consumer() { count_script "$project/tests/consumer/run" "$trees/plain"; }
