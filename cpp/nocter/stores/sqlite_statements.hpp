@@ -123,7 +123,7 @@ inline constexpr Sql kInsertNode{__LINE__, "INSERT INTO node (number, name, inst
 inline constexpr Sql kFindNode{__LINE__, "SELECT number, name, instance, expires_at, dead FROM node WHERE number = ?1"};
 inline constexpr Sql kUpdateNode{__LINE__, "UPDATE node SET name = ?2, instance = ?3, expires_at = ?4, dead = ?5 WHERE number = ?1"};
 inline constexpr Sql kRemoveNode{__LINE__, "DELETE FROM node WHERE number = ?1"};
-inline constexpr Sql kLostNodes{__LINE__, "SELECT number, name, instance, expires_at, dead FROM node WHERE dead <> 0 OR expires_at < ?1 ORDER BY number LIMIT ?2"};
+inline constexpr Sql kLostNodes{__LINE__, "SELECT number, name, instance, expires_at, dead FROM node WHERE dead <> 0 OR expires_at <= ?1 ORDER BY number LIMIT ?2"};
 inline constexpr Sql kNodes{__LINE__, "SELECT number, name, instance, expires_at, dead FROM node ORDER BY number"};
 inline constexpr Sql kPutCascade{__LINE__, "INSERT INTO cascade (task, told) VALUES (?1, ?2) ON CONFLICT (task) DO UPDATE SET told = excluded.told"};
 inline constexpr Sql kCascades{__LINE__, "SELECT task, told FROM cascade ORDER BY task LIMIT ?1"};
