@@ -10,7 +10,8 @@
 
 #include "objects.hpp"
 
-void call_everything_keyed();  // keyed_cases.cpp
+void call_everything_keyed();     // keyed_cases.cpp
+void call_everything_of_tasks();  // tasks_cases.cpp
 
 namespace {
 
@@ -76,6 +77,7 @@ void call_everything() {
   nocter_eventfd_destroy(eventfd);
   nocter_interrupt_destroy(interrupt);
   call_everything_keyed();
+  call_everything_of_tasks();
 }
 
 // Bytes of a stack that were ever written, by a thread that runs the function on it.
