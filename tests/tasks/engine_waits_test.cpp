@@ -31,7 +31,7 @@ BOOST_AUTO_TEST_CASE(tsk_13_as_many_claims_wake_as_there_are_tasks, *label("TSK-
   {
     std::deque<Thread> threads;
     for (size_t i = 0; i < kWaiting; i++) {
-      threads.emplace_back([&] {
+      threads.emplace_back([&, i] {
         const nocter_wait wait = nocter_wait_for_ms(kSanitized ? 3'000 : 700);
         nocter_status status = NOCTER_OK;
         nocter_run* const run = try_claim(tasks, i % 2 == 0 ? "a" : "", &wait, &status);
