@@ -218,7 +218,7 @@ void look_at_counts(const nocter_tasks_counts& counts, Findings& findings) {
   }
   if (counts.rescues != 0) {
     findings.remark("rescues", number_text(counts.rescues, "round was", "rounds were") +
-                                   " lost with its worker, ever: processes that were killed or hung");
+                                   " lost with a worker so far, which was killed or hung");
   } else {
     findings.fine("rescues", "no worker was ever lost");
   }
