@@ -46,6 +46,7 @@ Lane::Place* Lane::pop() {
   if (place == nullptr) return nullptr;
   first_ = place->next;
   if (first_ == nullptr) last_ = nullptr;
+  waiting_--;
   return place;
 }
 
@@ -72,8 +73,11 @@ void Lane::follow(Locked& lock, Request& request) {
   const uint64_t seen = place.called.version();
   (last_ != nullptr ? last_->next : first_) = &place;
   last_ = &place;
+  const uint32_t waiting = ++waiting_;
   lock.unlock();
-  place.called.wait(seen, base::Wait{}, base::default_patience());
+  // One or two look again for a while, since a batch may be over soon; a crowd that did would take the cores from the leader.
+  const bool crowd = waiting > kAwake;
+  place.called.wait(seen, base::Wait{}, crowd ? base::Patience{0, 0} : base::default_patience());
   if (place.turn.observe() == Turn::leads) lead(request);
   lock.lock();
   place.next = free_;

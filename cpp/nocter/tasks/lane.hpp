@@ -58,7 +58,9 @@ class Lane {
   Effects effects_;  // of the batch at hand: the leader's
   base::Mutex mutex_;
   bool busy_ = false;
-  Place *first_ = nullptr, *last_ = nullptr;  // those that wait
+  static constexpr uint32_t kAwake = 1;
+  Place *first_ = nullptr, *last_ = nullptr;  // those that wait, so many
+  uint32_t waiting_ = 0;
   Place* free_ = nullptr;
   Place* made_ = nullptr;
 };
