@@ -39,6 +39,7 @@ void read_journal(const std::string& path, Told& told) {
   std::ifstream file(path);
   std::string line, what, id, rest;
   while (std::getline(file, line)) {
+    if (file.eof()) return;  // torn: it was killed while it said this
     std::istringstream words(line);
     rest.clear();
     words >> what >> id >> rest;

@@ -16,7 +16,7 @@ class Journal {
   ~Journal() { close(file_); }
   Journal(const Journal&) = delete;
   Journal& operator=(const Journal&) = delete;
-  // A line is there whole or not at all: what the system has taken survives the process.
+  // What the system has taken survives the process; a line that is torn by its end counts as not said.
   void say(const std::string& line) const {
     const std::string whole = line + "\n";
     if (write(file_, whole.data(), whole.size()) != static_cast<ssize_t>(whole.size())) _exit(4);
