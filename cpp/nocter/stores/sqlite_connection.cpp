@@ -42,6 +42,7 @@ Connection::Connection(std::string path, Use use, bool full_synchronous, const S
     check(code);
     harden(use);
     if (use == Use::probe || use == Use::mender) return;
+    rolling_back_ = prepare(sql::kRollBack.place, sql::kRollBack.text);
     run("PRAGMA mmap_size = 0");
     run("PRAGMA temp_store = MEMORY");
     run("PRAGMA cell_size_check = ON");
@@ -57,6 +58,7 @@ Connection::Connection(std::string path, Use use, bool full_synchronous, const S
       sqlite3_wal_autocheckpoint(handle_, static_cast<int>(tuning_.checkpoint_pages));
     }
   } catch (...) {
+    for (sqlite3_stmt* statement : statements_) sqlite3_finalize(statement);
     sqlite3_close(handle_);
     throw;
   }
@@ -101,7 +103,7 @@ void Connection::until_free(Attempt&& attempt) {
   const int64_t until = base::now_ns() + tuning_.busy_ms * 1'000'000;
   int64_t longest = 50'000;
   for (uint64_t lot = base::random_seed(); (code & 0xff) == SQLITE_BUSY && base::now_ns() < until; code = attempt()) {
-    if (in_transaction()) sqlite3_exec(handle_, "ROLLBACK", nullptr, nullptr, nullptr);
+    roll_back();
     lot = lot * 6364136223846793005 + 1442695040888963407;
     pause_for(10'000 + static_cast<int64_t>((lot >> 33) % static_cast<uint64_t>(longest)));
     if (longest < 5'000'000) longest += longest / 2;
@@ -115,12 +117,20 @@ int Connection::step(sqlite3_stmt* statement) {
   return code == SQLITE_ROW || code == SQLITE_DONE ? SQLITE_OK : end;
 }
 
+void Connection::roll_back() noexcept {
+  if (!in_transaction() || rolling_back_ == nullptr) return;
+  sqlite3_step(rolling_back_);
+  sqlite3_reset(rolling_back_);
+}
+
 void Connection::begin_write() {
+  roll_back();  // one that could not be rolled back before
   until_free([this] { return step(prepare(sql::kBeginWrite.place, sql::kBeginWrite.text)); });
 }
 
 // A look is what makes the transaction see one moment.
 void Connection::begin_read() {
+  roll_back();
   until_free([this] {
     const int code = step(prepare(sql::kBeginRead.place, sql::kBeginRead.text));
     return code != SQLITE_OK ? code : step(prepare(sql::kCommits.place, sql::kCommits.text));

@@ -47,6 +47,8 @@ class Connection {
   // Begins a transaction: tries until nobody else is in the way, and is `unavailable` after a while.
   void begin_write();
   void begin_read();
+  // Needs no memory of ours: its statement was made when the connection was. Does nothing outside of a transaction.
+  void roll_back() noexcept;
   bool in_transaction() const { return sqlite3_get_autocommit(handle_) == 0; }
 
   // Throws what SQLite's last answer means: std::bad_alloc, or a StoreError that names the file.
@@ -71,6 +73,7 @@ class Connection {
   const uint32_t generation_;
   sqlite3* handle_ = nullptr;
   std::vector<sqlite3_stmt*> statements_;
+  sqlite3_stmt* rolling_back_ = nullptr;
   int slices_ = 0;  // of a million steps, that the statement at hand has used
 };
 

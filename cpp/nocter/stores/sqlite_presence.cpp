@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <new>
 
 #include "nocter/base/handle.hpp"
 #include "nocter/base/planted.hpp"
@@ -76,14 +77,18 @@ void Presence::hold(const std::string& instance) {
 void Presence::forget(const std::string& instance) noexcept {
   if (!good_name(instance)) return;
   base::Locked locked(mutex_);
-  unlink(file_of(instance).c_str());
+  try {
+    unlink(file_of(instance).c_str());
+  } catch (const std::bad_alloc&) {
+    // It lies there, and is nobody's.
+  }
   const auto found = held_.find(instance);
   if (found == held_.end()) return;
   close(found->second);
   held_.erase(found);
 }
 
-bool Presence::gone(const std::string& instance) const noexcept {
+bool Presence::gone(const std::string& instance) const {
   if (!good_name(instance)) return false;
   const int descriptor = open(file_of(instance).c_str(), O_RDWR | O_NOFOLLOW | O_CLOEXEC);
   if (descriptor < 0) return false;

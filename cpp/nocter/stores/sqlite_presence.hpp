@@ -23,7 +23,7 @@ class Presence {
   // Lets go of it, or of one that a dead process left behind, and takes the file away.
   void forget(const std::string& instance) noexcept;
   // True when the process that held it has ended. False when it lives, and when nothing can be known: its lease then tells.
-  bool gone(const std::string& instance) const noexcept;
+  bool gone(const std::string& instance) const;
 
  private:
   static bool good_name(std::string_view instance);

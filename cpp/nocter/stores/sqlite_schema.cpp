@@ -96,7 +96,7 @@ void prepare_schema(Connection& writer) {
       }
       writer.run("COMMIT");
     } catch (...) {
-      if (writer.in_transaction()) sqlite3_exec(writer.handle(), "ROLLBACK", nullptr, nullptr, nullptr);
+      writer.roll_back();
       throw;
     }
   }

@@ -20,6 +20,7 @@ namespace nocter::stores::sql {
 // ---- Transactions
 inline constexpr Sql kBeginWrite{__LINE__, "BEGIN IMMEDIATE"};
 inline constexpr Sql kBeginRead{__LINE__, "BEGIN"};
+inline constexpr Sql kRollBack{__LINE__, "ROLLBACK"};
 inline constexpr Sql kCommit{__LINE__, "COMMIT"};
 inline constexpr Sql kMark{__LINE__, "SAVEPOINT mark"};
 inline constexpr Sql kBackToMark{__LINE__, "ROLLBACK TO mark"};

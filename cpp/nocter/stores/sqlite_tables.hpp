@@ -174,6 +174,8 @@ class SqliteTables final : public tasks::Tables {
   int64_t version_ = -1;
   Totals totals_, totals_at_mark_;
   bool totals_known_ = false;
+  enum class Cascades { unknown, none, some };
+  Cascades cascades_ = Cascades::unknown;
   std::unordered_map<tasks::Number, Known> rows_;
   struct IdHash {
     size_t operator()(const tasks::TaskId& id) const;

@@ -357,6 +357,7 @@ void SqliteTables::nodes(std::vector<tasks::NodeRow>& out) {
 }
 
 void SqliteTables::put_cascade(Number task, Number after) {
+  cascades_ = Cascades::unknown;
   Query query = write(sql::kPutCascade);
   query.with(task).with(after).next();
 }
@@ -372,13 +373,17 @@ void SqliteTables::cascades(size_t most, std::vector<std::pair<Number, Number>>&
 }
 
 void SqliteTables::remove_cascade(Number task) {
+  cascades_ = Cascades::unknown;
   Query query = write(sql::kRemoveCascade);
   query.with(task).next();
 }
 
 bool SqliteTables::any_cascade() {
-  Query query(connection_, sql::kAnyCascade);
-  return query.next();
+  if (cascades_ == Cascades::unknown) {
+    Query query(connection_, sql::kAnyCascade);
+    cascades_ = query.next() ? Cascades::some : Cascades::none;
+  }
+  return cascades_ == Cascades::some;
 }
 
 }  // namespace nocter::stores

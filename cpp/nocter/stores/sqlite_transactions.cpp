@@ -106,7 +106,7 @@ void SqliteTables::commit() {
 void SqliteTables::roll_back() noexcept {
   if (shared_->generation != base::fork_generation()) return;
   // After some errors SQLite has done it already.
-  if (connection_.in_transaction()) sqlite3_exec(connection_.handle(), "ROLLBACK", nullptr, nullptr, nullptr);
+  connection_.roll_back();
   forget_all();
   marked_ = savepoint_ = false;
   for (const std::string& instance : joined_) shared_->presence.forget(instance);
@@ -123,6 +123,7 @@ void SqliteTables::mark() {
 void SqliteTables::back_to_mark() {
   if (savepoint_ && !planted("sqlite_mark_is_not_kept")) Query(connection_, sql::kBackToMark).next();
   totals_ = totals_at_mark_;
+  cascades_ = Cascades::unknown;
   rows_.clear();
   numbers_.clear();
   types_.clear();
@@ -143,7 +144,7 @@ void SqliteTables::begin_read() {
 
 void SqliteTables::end_read() noexcept {
   if (shared_->generation != base::fork_generation()) return;
-  if (connection_.in_transaction()) sqlite3_exec(connection_.handle(), "COMMIT", nullptr, nullptr, nullptr);
+  connection_.roll_back();
 }
 
 Query SqliteTables::write(const Sql& sql) {
@@ -156,6 +157,7 @@ Query SqliteTables::write(const Sql& sql) {
 
 void SqliteTables::forget_all() noexcept {
   totals_known_ = false;
+  cascades_ = Cascades::unknown;
   rows_.clear();
   numbers_.clear();
   types_.clear();
