@@ -67,7 +67,8 @@ void Engine::close() {
   try {
     give_up_runs();
   } catch (const std::bad_alloc&) {
-    // What could not be handed back is rescued by whoever finds the node gone.
+    const Locked lock(mutex_);
+    given_up_ = true;  // what could not be handed back is rescued by whoever finds the node gone
   }
   lane_.reset();
   store_.reset();
@@ -91,12 +92,18 @@ void Engine::give_up_runs() {
     settle.outcome = Outcome::hand_back;
     lane_->execute(request);
   }
-  while (unheard_ != nullptr) {
-    Run* const run = std::exchange(unheard_, unheard_->next_);
+  for (;;) {
+    Run* run;
+    {
+      const Locked lock(mutex_);
+      run = std::exchange(unheard_, unheard_ == nullptr ? nullptr : unheard_->next_);
+      given_up_ = run == nullptr;
+    }
+    if (run == nullptr) break;
     Request request{Settle{}, {}};
     auto& settle = std::get<Settle>(request.demand);
     settle.by = run->claimed_;
-    settle.outcome = Outcome::fail;
+    settle.outcome = run->dropped_late_ ? Outcome::hand_back : Outcome::fail;
     settle.failure.kind = "WorkerLost";
     run->release();
     lane_->execute(request);
@@ -135,7 +142,8 @@ void Engine::forget(Run& run) {
 // The lease of this process goes on being renewed, so nobody else would ever run the task.
 void Engine::lose_later(Run& run) noexcept {
   const Locked lock(mutex_);
-  if (closed()) return;
+  if (given_up_) return;
+  if (run.listed_) run.dropped_late_ = closed();  // its worker could say nothing any more
   unlist(run);
   run.hold();
   run.next_ = unheard_;

@@ -194,6 +194,7 @@ class Engine final : public std::enable_shared_from_this<Engine>, private Lane::
   std::array<Run*, kRunLists> runs_{};  // by the last bits of their token
   uint64_t run_count_ = 0;
   Run* unheard_ = nullptr;  // lost, and the store has not heard of it
+  bool given_up_ = false;   // closed, and the store has heard of every run
   Waiters claimers_, lockers_, readers_;
   std::array<Waiters, kEnders> enders_;
   std::vector<std::pair<Log::Level, std::string>> unsaid_;

@@ -277,7 +277,7 @@ bool Run::lose(const char* kind, const char* message) noexcept {
     settle.failure.message = message;
     staged_.clear();
     const Status status = this->settle(settle).status;
-    return ends(status) || status == Status::closed;
+    return ends(status);
   } catch (const std::exception&) {
     return false;
   }

@@ -101,7 +101,7 @@ class Run {
 
   std::shared_ptr<Engine> engine_;
   Run *previous_ = nullptr, *next_ = nullptr;  // in the engine's list
-  bool listed_ = false;
+  bool listed_ = false, dropped_late_ = false;
   const void* served_by_ = nullptr;  // the serve call whose thread has it
   base::Atomic<uint32_t> references_{1};
   base::Atomic<int32_t> reason_;
