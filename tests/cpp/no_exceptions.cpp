@@ -52,6 +52,24 @@ void jobs_go_through() {
   check(again.status() == status::e_unknown && !again.message().empty(), "an error has a message");
 }
 
+void tasks_are_worked_off() {
+  auto store = nocter::tasks::open("memory:");
+  check(store.ok(), "a store of tasks is opened");
+  nocter::task_handlers handlers;
+  handlers.on("sum", [](nocter::task_run& run) -> nocter::outcome {
+    if (!run.resumed() && run.submit_child({"number", "7"}).ok()) return nocter::suspension::children();
+    return std::string((*run.children())[0].result());
+  });
+  handlers.on("number", [](nocter::task_run& run) { return std::string(run.payload()); });
+  auto threads = store->serve(handlers, 2);
+  check(threads.ok(), "threads work on tasks");
+  auto made = store->submit({"sum"});
+  check(made.ok() && !made->exists, "a task is made");
+  auto ended = store->await(made->id, 10s);
+  check(ended.ok() && ended->result() == "7", "a parent adds up its children");
+  check(store->get(nocter::task_id()).status() == status::e_unknown, "an unknown task is unknown");
+}
+
 void resources_are_retired() {
   auto created = nocter::retirement<int>::create({1, 1});
   check(created.ok(), "a retirement service is made");
@@ -100,6 +118,7 @@ void value_of_nothing_aborts() {
 
 int main() {
   jobs_go_through();
+  tasks_are_worked_off();
   resources_are_retired();
   keys_have_passes();
   refusals_are_results();

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import inspect
 import threading
 import time
@@ -141,7 +140,9 @@ class _Rounds:
     def __init__(self, source: Source, handlers: Dict[str, Callable[[Run], Any]], concurrency: int) -> None:
         self._source, self._handlers, self._concurrency = source, handlers, concurrency
         self._free = threading.Semaphore(concurrency)
+        self._stop: Callable[[], None] = _nothing
         self._running: Dict[asyncio.Task[None], Run] = {}
+        self._posted: Dict[Run, None] = {}  # claimed, and not begun yet
         self._timer: Optional[asyncio.TimerHandle] = None
         try:
             self._loop, self._own = asyncio.get_running_loop(), False
@@ -156,8 +157,14 @@ class _Rounds:
 
     def serve(self, interrupt: Interrupt) -> bool:
         """What the thread does that claims, all of its life."""
+        self._stop = interrupt.raise_
         if not self._own:
-            self._claim_until_stopped(interrupt)
+            try:
+                self._claim_until_stopped(interrupt)
+            except RuntimeError:  # the loop was closed by its owner
+                for run in [*self._posted, *self._running.values()]:
+                    if not run.closed:
+                        settle(run, HandBack)
             return False
         thread = threading.Thread(target=self._run_loop, name="nocter_loop", daemon=True)
         thread.start()
@@ -178,30 +185,31 @@ class _Rounds:
 
     def _claim_until_stopped(self, interrupt: Interrupt) -> None:
         types = list(self._handlers)
-        with contextlib.suppress(RuntimeError):  # the loop was closed by its owner
-            while not interrupt.raised:
-                if not self._free.acquire(timeout=_PAUSE):
-                    continue
-                places = 1
-                while places < 100 and self._free.acquire(blocking=False):
-                    places += 1
-                runs = claimed(self._source, types, places, interrupt)
-                for _ in range(places - len(runs or ())):
-                    self._free.release()
-                for run in runs or ():
-                    self._loop.call_soon_threadsafe(self._begin, run)
-                if runs is None:
-                    break
-            self._loop.call_soon_threadsafe(self._cancel_all)
-            for _ in range(self._concurrency):  # until nothing runs
-                while not self._free.acquire(timeout=_PAUSE):
-                    self._loop.call_soon_threadsafe(_nothing)  # raises once the loop is closed
+        while not interrupt.raised:
+            if not self._free.acquire(timeout=_PAUSE):
+                continue
+            places = 1
+            while places < 100 and self._free.acquire(blocking=False):
+                places += 1
+            runs = claimed(self._source, types, places, interrupt)
+            for _ in range(places - len(runs or ())):
+                self._free.release()
+            self._posted.update(dict.fromkeys(runs or ()))
+            for run in runs or ():
+                self._loop.call_soon_threadsafe(self._begin, run)
+            if runs is None:
+                break
+        self._loop.call_soon_threadsafe(self._cancel_all)
+        for _ in range(self._concurrency):  # until nothing runs
+            while not self._free.acquire(timeout=_PAUSE):
+                self._loop.call_soon_threadsafe(_nothing)  # raises once the loop is closed
 
     # ---- On the loop ----
 
     def _begin(self, run: Run) -> None:
         task = self._loop.create_task(self._make(run))
         self._running[task] = run
+        self._posted.pop(run, None)
         task.add_done_callback(self._ended)
         if self._timer is None:
             self._timer = self._loop.call_later(0.05, self._look)
@@ -236,6 +244,8 @@ class _Rounds:
             task: Any = asyncio.current_task()
             # 3.11 tells whether somebody asked for it or the handler was cancelled by what it awaited.
             asked = task.cancelling() > 0 if hasattr(task, "cancelling") else True
+            if asked and not run.interrupted:
+                self._stop()  # by the owner of the loop, which ends
             make = _given(HandBack()) if asked else _raised(problem)
         except BaseException as problem:
             make = _raised(problem)

@@ -248,7 +248,8 @@ class Tasks(Handle):
         """Registers a function, sync or async, that works on tasks of a type. It is given a Run.
 
         What it returns is the task's result, unless it is one of suspend_until(), suspend_until_children(),
-        suspend_until_notified() and hand_back(). What it raises is the failure of the try.
+        suspend_until_notified() and hand_back(). What it raises is the failure of the try. What it asks of its run may
+        wait for the disk; it shall not wait() for a task that only the same threads can work on.
         """
         return self.handlers.handler(type)
 
