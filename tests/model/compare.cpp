@@ -200,7 +200,7 @@ bool World::same_effects(const Effects& effects, const Told& told) {
 bool World::same_events() {
   if (!setup_.events) return true;
   std::vector<Event> all;
-  const Answer answer = store_->events(events_seen_[kStore], 100'000, all);
+  const Answer answer = store().events(events_seen_[kStore], 100'000, all);
   if (static_cast<int>(answer.status) < 0) return say("events cannot be read: " + answer.message);
   std::map<TaskId, std::vector<std::string>> is, should;
   for (const Event& event : all) {
@@ -225,7 +225,7 @@ bool World::same_events() {
 
 bool World::same_list(const Filter& filter) {
   std::vector<Record> records;
-  const Answer answer = store_->list(filter, records);
+  const Answer answer = store().list(filter, records);
   if (static_cast<int>(answer.status) < 0) return say("tasks cannot be listed: " + answer.message);
   std::vector<TaskId> ids;
   for (const Record& record : records) ids.push_back(record.row.id);
@@ -237,12 +237,12 @@ bool World::same_everything() {
   for (const auto& [number, task] : model_.tasks()) {
     Record is, should;
     model_.get(task.id, should);
-    if (const Answer answer = store_->get(task.id, is); answer.status != Status::ok)
+    if (const Answer answer = store().get(task.id, is); answer.status != Status::ok)
       return say("task " + text_of({task.id}) + " cannot be read: " + answer.message);
     if (!same_records(is, should)) return false;
     std::vector<Message> mail, should_be;
     model_.mail(task.id, should_be);
-    if (ended(task.phase) && (store_->mail(task.id, mail), !same_messages(mail, should_be))) return false;
+    if (ended(task.phase) && (store().mail(task.id, mail), !same_messages(mail, should_be))) return false;
   }
   Filter all;
   all.most = 100'000;
@@ -250,7 +250,7 @@ bool World::same_everything() {
   const auto shared = model_.shared();
   for (const std::string& scope : scopes_) {
     std::vector<std::pair<std::string, std::string>> values;
-    store_->shared_all(scope, values);
+    store().shared_all(scope, values);
     const auto found = shared.find(scope);
     const auto should = found == shared.end() ? std::map<std::string, std::string>() : found->second;
     if (std::map<std::string, std::string>(values.begin(), values.end()) != should || values.size() != should.size())
@@ -261,13 +261,13 @@ bool World::same_everything() {
       std::string is, should;
       const std::string step = "step" + std::to_string(name);
       const Answer told = model_.step(run.claimed[kModel], step, should);
-      if (!same_number("status of a step", store_->step(run.claimed[kStore], step, is).status, told.status) ||
+      if (!same_number("status of a step", store().step(run.claimed[kStore], step, is).status, told.status) ||
           (told.status == Status::ok && !same("TSK-22: step", is, should)))
         return false;
     }
   }
   Counts is;
-  store_->count(is);
+  store().count(is);
   const Counts should = model_.count();
   for (int status = 1; status <= 6; status++)
     if (!same_number("counted", is.by_status[status], should.by_status[status])) return false;

@@ -69,6 +69,7 @@ Setup setup_of(uint64_t seed, bool lasting, Broken broken) {
   Setup setup;
   setup.seed = seed;
   setup.lasting = lasting;
+  setup.processes = lasting && seed % 2 == 1 ? 2 : 1;
   setup.broken = broken;
   setup.events = seed % 4 != 0;
   setup.limits.mailbox = 4;

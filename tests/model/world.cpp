@@ -43,8 +43,9 @@ World::World(const Opener& opener, const Setup& setup)
       clock_(std::make_shared<SteerableClock>(kBegin)),
       random_(std::make_shared<SeededRandom>(setup.seed)),
       model_(setup.limits, setup.events, setup.broken) {
-  StoreOptions options{setup_.limits, clock_, random_, setup_.events, Durability::normal};
-  store_ = opener_(options, true);
+  const StoreOptions options = how_to_open();
+  stores_[0] = opener_(options, true);
+  if (setup_.processes > 1) stores_[1] = opener_(options, false);
 }
 
 // ---- From operations to requests ------------------------------------------------------------------------------------
@@ -281,7 +282,8 @@ bool World::play_by_hand(const Op& op, bool& done) {
       int64_t by = op.at("by");
       if (op.at("due") != 0 && model_.next_due() != kNever)
         by += std::max<int64_t>(model_.next_due() - clock_->now_ms(), 0);
-      clock_->advance(by);
+      // With several processes each has its own knowledge of how far the clock had come.
+      clock_->advance(setup_.processes > 1 ? std::max<int64_t>(by, 0) : by);
       if (op.at("keep") == 0) return true;
       for (const auto& [ref, place] : places_) {
         if (place.paused || place.crashed) continue;
@@ -304,12 +306,11 @@ bool World::play_by_hand(const Op& op, bool& done) {
       return true;
     case Kind::reopen: {
       if (!setup_.lasting) return true;
-      StoreOptions options{setup_.limits, clock_, random_, setup_.events, Durability::normal};
       // A process that ends may forget a little of how far the clock had come; that is not what is looked at here.
       clock_->advance(std::max<int64_t>(model_.now() - clock_->now_ms(), 0));
-      store_.reset();
-      store_ = opener_(options, false);
-      if (store_->now() != std::max(model_.now(), clock_->now_ms()))
+      stores_[turn_].reset();
+      stores_[turn_] = opener_(how_to_open(), false);
+      if (store().now() != std::max(model_.now(), clock_->now_ms()))
         return say("CLK-02: it is another time after a reopen");
       return same_everything();
     }
@@ -335,6 +336,7 @@ bool World::play_by_hand(const Op& op, bool& done) {
 
 bool World::play(const Op& op) {
   if (op.fault == Fault::lost_request || asleep(op)) return true;
+  turn_ = op.label % setup_.processes;
   bool done = false;
   if (!play_by_hand(op, done)) return false;
   if (done) return true;
@@ -359,7 +361,7 @@ bool World::execute(std::vector<Pending>& batch) {
   for (Pending& request : batch) requests.push_back(&request.store);
   Effects effects;
   if (batch.size() == 1 && batch[0].op.kind == Kind::maintain && !same_events()) return false;
-  store_->execute(requests, effects);
+  store().execute(requests, effects);
   Told told;
   std::vector<Pending> finished;
   finished.swap(batch);
@@ -403,7 +405,7 @@ bool World::go_on_with_upkeep(Pending& request, Effects& effects, Told& told) {
     }
     Request* batch[] = {&next};
     Effects further;
-    store_->execute(batch, further);
+    store().execute(batch, further);
     if (next.answer.status != Status::ok) return say("a further piece of upkeep says " + next.answer.message);
     more = again.more;
     effects.ended.insert(effects.ended.end(), further.ended.begin(), further.ended.end());
@@ -450,6 +452,7 @@ bool World::deliver_late() {
     // A claim that was given nothing has no answer that a repeat could be given, so nobody repeats it.
     if (const Claim* claim = std::get_if<Claim>(&request.model); claim != nullptr && !model_.knows(claim->number))
       continue;
+    turn_ = request.op.label % setup_.processes;
     if (!repeat(std::move(request), idle)) {
       failure_ += "\nwhich came once more, late";
       return false;
@@ -461,7 +464,7 @@ bool World::deliver_late() {
 bool World::adopt_drawn() {
   for (const TaskId& id : model_.drawn()) {
     Record record;
-    const Answer answer = store_->get(id, record);
+    const Answer answer = store().get(id, record);
     if (answer.status != Status::ok) return say("a task that is tried again is not there");
     if (!model_.adopt(id, record.row.phase, record.row.due_at))
       return say("TSK-15: a retry is due at " + std::to_string(record.row.due_at - now()) + " from now, out of bounds");

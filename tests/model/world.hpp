@@ -26,6 +26,7 @@ struct Setup {
   uint64_t seed = 1;
   bool events = true;
   bool lasting = false;  // what the store keeps outlives it
+  size_t processes = 1;  // that have it open and take turns, 1 or 2
   Broken broken = Broken::none;
 };
 // `fresh`: what an earlier store there has left is removed first.
@@ -74,6 +75,10 @@ class World {
     Status status = Status::ok;  // what it was answered the first time
   };
 
+  nocter::tasks::Store& store() { return *stores_[turn_]; }
+  nocter::tasks::StoreOptions how_to_open() const {
+    return {setup_.limits, clock_, random_, setup_.events, nocter::tasks::Durability::normal};
+  }
   bool say(const std::string& what);
   bool same(const char* what, const std::string& store, const std::string& model);
   template <class Value>
@@ -109,7 +114,8 @@ class World {
   const Setup setup_;
   std::shared_ptr<nocter::tasks::SteerableClock> clock_;
   std::shared_ptr<nocter::tasks::Random> random_;
-  std::unique_ptr<nocter::tasks::Store> store_;
+  std::unique_ptr<nocter::tasks::Store> stores_[2];
+  size_t turn_ = 0;  // of whose process it is
   Model model_;
   std::string failure_;
 
