@@ -94,7 +94,7 @@ BOOST_AUTO_TEST_CASE(dat_04_a_row_comes_back_as_it_was, *label("DAT-04")) {
   row.root = 3;
   row.priority = INT32_MIN;
   row.woken_by = tasks::Wake::rescue;
-  row.resumed = row.cancel_requested = row.has_key = row.wake_on_failure = true;
+  row.resumed = row.cancel_requested = row.has_key = row.wake_on_failure = row.need_all = true;
   row.key_scope = tasks::KeyScope::tree;
   row.attempt = row.failures = row.max_attempts = row.deliveries = row.rescues = UINT32_MAX;
   row.fence = row.token = row.claim = row.settled_token = UINT64_MAX;
@@ -122,10 +122,10 @@ BOOST_AUTO_TEST_CASE(dat_04_a_row_comes_back_as_it_was, *label("DAT-04")) {
            a.claim == b.claim && a.settled_token == b.settled_token && a.settled_status == b.settled_status &&
            a.node == b.node && a.created_at == b.created_at && a.due_at == b.due_at && a.started_at == b.started_at &&
            a.ended_at == b.ended_at && a.until == b.until && a.wake_on_failure == b.wake_on_failure &&
-           a.open == b.open && a.need == b.need && a.children == b.children && a.open_children == b.open_children &&
-           a.failed_children == b.failed_children && a.failed_children_seen == b.failed_children_seen &&
-           a.mail == b.mail && a.mail_bytes == b.mail_bytes && a.tree_open == b.tree_open &&
-           a.tree_ended_at == b.tree_ended_at;
+           a.need_all == b.need_all && a.open == b.open && a.need == b.need && a.children == b.children &&
+           a.open_children == b.open_children && a.failed_children == b.failed_children &&
+           a.failed_children_seen == b.failed_children_seen && a.mail == b.mail && a.mail_bytes == b.mail_bytes &&
+           a.tree_open == b.tree_open && a.tree_ended_at == b.tree_ended_at;
   };
   TaskRow found;
   {

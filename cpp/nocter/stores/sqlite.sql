@@ -54,6 +54,7 @@ CREATE TABLE task (
   started_at INTEGER NOT NULL,
   until INTEGER NOT NULL,
   wake_on_failure INTEGER NOT NULL,
+  need_all INTEGER NOT NULL,
   open INTEGER NOT NULL,
   need INTEGER NOT NULL,
   children INTEGER NOT NULL,

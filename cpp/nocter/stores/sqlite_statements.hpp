@@ -8,13 +8,13 @@ namespace nocter::stores::sql {
 
 // clang-format off
 #define NOCTER_TASK_MADE "number, id, root, parent, type, created_at"
-#define NOCTER_TASK_QUIET "woken_by, resumed, cancel_requested, key_scope, has_key, attempt, failures, max_attempts, deliveries, rescues, fence, token, settled_token, settled_status, started_at, until, wake_on_failure, open, need, children, open_children, failed_children, failed_children_seen, mail, mail_bytes, tree_open, texts"
+#define NOCTER_TASK_QUIET "woken_by, resumed, cancel_requested, key_scope, has_key, attempt, failures, max_attempts, deliveries, rescues, fence, token, settled_token, settled_status, started_at, until, wake_on_failure, need_all, open, need, children, open_children, failed_children, failed_children_seen, mail, mail_bytes, tree_open, texts"
 #define NOCTER_TASK_MOVING "priority, phase, claim, node, due_at"
 #define NOCTER_TASK_ENDING "ended_at, tree_ended_at"
 #define NOCTER_TASK NOCTER_TASK_MADE ", " NOCTER_TASK_QUIET ", " NOCTER_TASK_MOVING ", " NOCTER_TASK_ENDING
-#define NOCTER_SET_QUIET "woken_by = ?2, resumed = ?3, cancel_requested = ?4, key_scope = ?5, has_key = ?6, attempt = ?7, failures = ?8, max_attempts = ?9, deliveries = ?10, rescues = ?11, fence = ?12, token = ?13, settled_token = ?14, settled_status = ?15, started_at = ?16, until = ?17, wake_on_failure = ?18, open = ?19, need = ?20, children = ?21, open_children = ?22, failed_children = ?23, failed_children_seen = ?24, mail = ?25, mail_bytes = ?26, tree_open = ?27, texts = ?28"
-#define NOCTER_SET_MOVING NOCTER_SET_QUIET ", priority = ?29, phase = ?30, claim = ?31, node = ?32, due_at = ?33"
-#define NOCTER_SET_ENDING NOCTER_SET_MOVING ", ended_at = ?34, tree_ended_at = ?35"
+#define NOCTER_SET_QUIET "woken_by = ?2, resumed = ?3, cancel_requested = ?4, key_scope = ?5, has_key = ?6, attempt = ?7, failures = ?8, max_attempts = ?9, deliveries = ?10, rescues = ?11, fence = ?12, token = ?13, settled_token = ?14, settled_status = ?15, started_at = ?16, until = ?17, wake_on_failure = ?18, need_all = ?19, open = ?20, need = ?21, children = ?22, open_children = ?23, failed_children = ?24, failed_children_seen = ?25, mail = ?26, mail_bytes = ?27, tree_open = ?28, texts = ?29"
+#define NOCTER_SET_MOVING NOCTER_SET_QUIET ", priority = ?30, phase = ?31, claim = ?32, node = ?33, due_at = ?34"
+#define NOCTER_SET_ENDING NOCTER_SET_MOVING ", ended_at = ?35, tree_ended_at = ?36"
 #define NOCTER_TOTALS "commits, last_task, last_message, last_event, last_node, ready, delayed, running, suspended, completed, failed, cancelled, rescues, repairs, purged, clock"
 
 // ---- Transactions
@@ -40,7 +40,7 @@ inline constexpr Sql kTypeName{__LINE__, "SELECT name FROM type WHERE number = ?
 // ---- Rows
 inline constexpr Sql kFindTask{__LINE__, "SELECT " NOCTER_TASK " FROM task WHERE id = ?1"};
 inline constexpr Sql kLoadTask{__LINE__, "SELECT " NOCTER_TASK " FROM task WHERE number = ?1"};
-inline constexpr Sql kInsertTask{__LINE__, "INSERT INTO task (" NOCTER_TASK ") VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20, ?21, ?22, ?23, ?24, ?25, ?26, ?27, ?28, ?29, ?30, ?31, ?32, ?33, ?34, ?35, ?36, ?37, ?38, ?39, ?40)"};
+inline constexpr Sql kInsertTask{__LINE__, "INSERT INTO task (" NOCTER_TASK ") VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20, ?21, ?22, ?23, ?24, ?25, ?26, ?27, ?28, ?29, ?30, ?31, ?32, ?33, ?34, ?35, ?36, ?37, ?38, ?39, ?40, ?41)"};
 // Three of them, so that what does not move in an index does not touch it.
 inline constexpr Sql kUpdateQuiet{__LINE__, "UPDATE task SET " NOCTER_SET_QUIET " WHERE number = ?1"};
 inline constexpr Sql kUpdateMoving{__LINE__, "UPDATE task SET " NOCTER_SET_MOVING " WHERE number = ?1"};

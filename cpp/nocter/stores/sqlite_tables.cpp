@@ -48,6 +48,7 @@ void quiet_columns(Row& row, Text& texts, Visit& visit) {
   visit(row.started_at);
   visit(row.until);
   visit(row.wake_on_failure);
+  visit(row.need_all);
   visit(row.open);
   visit(row.need);
   visit(row.children);
