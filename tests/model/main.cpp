@@ -180,7 +180,7 @@ uint64_t notice(Broken rule, const Arguments& arguments, const Place& place, dou
 int control(const Arguments& arguments, const Place& place) {
   int missed = 0;
   for (const Broken rule : kBroken) {
-    const uint64_t sequences = notice(rule, arguments, place, arguments.seconds / std::size(kBroken));
+    const uint64_t sequences = notice(rule, arguments, place, arguments.seconds);
     if (sequences == 0) missed++;
     std::cout << "broken rule " << static_cast<int>(rule) << ": "
               << (sequences == 0 ? "NOT NOTICED" : "noticed in sequence " + std::to_string(sequences)) << std::endl;
