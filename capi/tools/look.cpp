@@ -265,7 +265,14 @@ void tree(const Session& session, const TreeOptions& options) {
   }
   nocter_task_filter filter = any_task();
   filter.roots_only = 1;
-  store.each(filter, one);
+  std::uint32_t left = options.children;
+  store.each(filter, [&](const nocter_task& task) {
+    if (!session.json && left-- == 0) {
+      print("… and more: nocter list --roots\n");
+      return false;
+    }
+    return one(task);
+  });
   if (session.json) print(json_array(trees) + "\n");
 }
 

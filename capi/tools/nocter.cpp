@@ -69,7 +69,8 @@ void read_with(CLI::App& app, CommandLine& line) {
   CLI::App* tree = app.add_subcommand("tree", "Shows a task and everything below it; without ID, every root");
   tree->add_option("ID", line.tree.id);
   tree->add_option("--depth", line.tree.depth, "levels below it")->capture_default_str();
-  tree->add_option("--children", line.tree.children, "how many children of one task; all with --json")
+  tree->add_option("--children", line.tree.children,
+                   "how many children of one task, and how many roots; all with --json")
       ->capture_default_str();
   tree->callback([&] { line.command = [&] { return tool::tree(session, line.tree), 0; }; });
 

@@ -77,6 +77,11 @@ def test_tsk_10_a_tree_is_shown_from_any_of_its_tasks(tool, start_worker):
     document = tool.json("tree", root)
     assert [child["id"] for child in document["below"]] == sorted(children)
     assert [tree["id"] for tree in tool.json("tree")] == [root]
+    other = tool.submit("other")
+    assert tool.run("tree").count(other) == 1 and other not in tool.run("tree", "--children", "1")
+    assert len(tool.json("tree", "--children", "1")) == 2
+    tool.run("cancel", other)
+    tool.run("purge", "--all")
     assert {task["id"] for task in tool.json("list", "--tree", root)} == {root, *children, grandchild}
     assert {task["id"] for task in tool.json("list", "--parent", root)} == set(children)
     assert [task["id"] for task in tool.json("list", "--roots")] == [root]
