@@ -109,7 +109,8 @@ BOOST_AUTO_TEST_CASE(tsk_17_a_claim_repeated_is_the_same_claim, *label("TSK-17")
   again = world.claim_up_to(2, {"work"}, 99);
   BOOST_REQUIRE_EQUAL(again.size(), 1U);  // what still runs under it
   BOOST_CHECK_EQUAL(world.done(first[1]), Status::ok);
-  BOOST_CHECK(world.claim_up_to(2, {"work"}, 99).empty());  // so late that all of it has ended: it takes nothing
+  // So late that all of it has ended: it takes nothing. A process remembers that, and duplicates do not outlive it.
+  if (!world.reopens()) BOOST_CHECK(world.claim_up_to(2, {"work"}, 99).empty());
   BOOST_CHECK_EQUAL(world.claim_up_to(2, {"work"}).size(), 1U);
   Claim without;
   without.node = world.node();

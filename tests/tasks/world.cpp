@@ -24,6 +24,7 @@ World::World(bool events, const Limits& limits) : clock_(std::make_shared<Steera
     path_ = store.substr(colon + 1) + "/world" + std::to_string(++worlds);
     std::filesystem::remove_all(path_);
     std::filesystem::create_directories(path_);
+    reopens_ = std::getenv("NOCTER_REOPEN") != nullptr;
   }
   options_.limits = limits;
   options_.clock = clock_;
@@ -41,16 +42,14 @@ World::~World() {
 
 void World::open() {
   const std::string store = chosen_store();
+  store_.reset();
   store_ = nocter::stores::open(path_.empty() ? store : store.substr(0, store.find(':') + 1) + path_ + "/tasks.db",
                                 options_);
 }
 
 void World::restart() {
   const int64_t before = node_;
-  if (!path_.empty()) {
-    store_.reset();
-    open();
-  }
+  if (!path_.empty()) open();
   node_ = enter("second");
   Maintain upkeep;
   upkeep.dead = {before};

@@ -1,5 +1,6 @@
 // A store, its clock and a node: what every conformance case starts with. Which store is chosen by NOCTER_STORE ("memory:", "sqlite:FOLDER",
-// where each world gets a file of its own).
+// where each world gets a file of its own). With NOCTER_REOPEN=1 a store that outlives its process is opened anew for every request, so that nothing
+// is remembered but what is written down.
 #pragma once
 
 #include <boost/test/unit_test.hpp>
@@ -32,6 +33,7 @@ class World {
 
   Store& store() { return *store_; }
   SteerableClock& clock() { return *clock_; }
+  bool reopens() const { return reopens_; }
   Effects& effects() { return effects_; }  // of the last request
   int64_t node() const { return node_; }
   const std::string& message() const { return message_; }  // of the last request
@@ -40,6 +42,7 @@ class World {
   // Every request there is, alone.
   template <class D>
   Status ask(D& demand) {
+    if (reopens_) open();
     Request request{std::move(demand), {}};
     Request* batch[] = {&request};
     store_->execute(batch, effects_);
@@ -86,6 +89,7 @@ class World {
   void open();
 
   std::string path_;
+  bool reopens_ = false;
   StoreOptions options_;
   std::shared_ptr<SteerableClock> clock_;
   std::unique_ptr<Store> store_;
