@@ -229,8 +229,8 @@ class Service : public base::Service<Service, base::Kind::blocking> {
   void complete_and_claim(Job*& at_hand, Owned& output, const base::Interrupt& stop);
   // The ends of calls that found somebody to wake or to tell, under the lock that they left. Apart, so that the others need no room for
   // what is left to do.
-  void call_claimers(base::Locked::Left front);
-  void tell_of_completed(Job& job, base::Locked::Left back);
+  __attribute__((noinline)) void call_claimers(base::Locked::Left front);
+  __attribute__((noinline)) void tell_of_completed(Job& job, base::Locked::Left back);
 
   // Groups of cache lines: what the front writes, what the back writes, where they meet, and what both only read or seldom write. In
   // each the first line has what every job needs. Numbers of jobs and worker slots lie in arrays, for a list would fetch the neighbours.
