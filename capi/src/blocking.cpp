@@ -106,14 +106,12 @@ struct SinkOfC {
   void* user;
   static void call(void* self, JobState was, base::Owned& value) {
     const auto* to = static_cast<const SinkOfC*>(self);
-    AsC c(value);
-    to->sink(to->user, ::to_c(was), c.get());
+    to->sink(to->user, ::to_c(was), as_c(value));
   }
 };
 
 void run_served(const Service::Run& run, base::Owned& input, base::Owned& output, Completion& completion) {
-  AsC in(input), out(output);
-  reinterpret_cast<nocter_blocking_fn>(run.function)(run.user, in.get(), out.get(),
+  reinterpret_cast<nocter_blocking_fn>(run.function)(run.user, as_c(input), as_c(output),
                                                      reinterpret_cast<nocter_completion*>(&completion));
 }
 
@@ -144,21 +142,27 @@ nocter_status nocter_blocking_create(const nocter_blocking_options* options, noc
 
 nocter_status nocter_blocking_submit(nocter_blocking* blocking, nocter_owned* input, nocter_job_id* out_id,
                                      nocter_epoch* out_epoch) {
-  if (out_id != nullptr) *out_id = {0, 0};
-  if (out_epoch != nullptr) *out_epoch = {0, 0};
-  if (const nocter_status status = check_call(blocking, __func__); status != NOCTER_OK) return status;
-  if (input == nullptr) return fail_null(__func__, "input");
-  if (out_id == nullptr) return fail_null(__func__, "out_id");
-  if (out_epoch == nullptr) return fail_null(__func__, "out_epoch");
+  nocter_status bad = check_call(blocking, __func__);
+  if (bad == NOCTER_OK && input == nullptr) bad = fail_null(__func__, "input");
+  if (bad == NOCTER_OK && out_id == nullptr) bad = fail_null(__func__, "out_id");
+  if (bad == NOCTER_OK && out_epoch == nullptr) bad = fail_null(__func__, "out_epoch");
+  if (bad != NOCTER_OK) [[unlikely]] {
+    if (out_id != nullptr) *out_id = {0, 0};
+    if (out_epoch != nullptr) *out_epoch = {0, 0};
+    return bad;
+  }
   base::Owned value = owned_of(*input);
   base::Identity id;
   base::Epoch epoch;
   const Status status = core(blocking)->submit(value, id, epoch);
-  if (status == Status::ok) {
+  if (status == Status::ok) [[likely]] {
     *input = {nullptr, nullptr};
     *out_id = to_job_id(id);
+    *out_epoch = capi::to_c(epoch);
+    return NOCTER_OK;
   }
-  if (status >= Status::ok) *out_epoch = capi::to_c(epoch);
+  *out_id = {0, 0};
+  *out_epoch = status > Status::ok ? capi::to_c(epoch) : nocter_epoch{0, 0};
   return explain(status, __func__);
 }
 
@@ -209,7 +213,7 @@ bool nocter_completion_abandoned(const nocter_completion* completion) {
 
 nocter_interrupt* nocter_completion_interrupt(nocter_completion* completion) {
   Job* found = completing(completion, __func__);
-  return found != nullptr ? reinterpret_cast<nocter_interrupt*>(&found->interrupt) : nullptr;
+  return found != nullptr ? reinterpret_cast<nocter_interrupt*>(&Service::interrupt_of(*found)) : nullptr;
 }
 
 nocter_status nocter_completion_complete(nocter_completion* completion, nocter_owned* output) {
@@ -260,9 +264,8 @@ nocter_status nocter_blocking_take_many(nocter_blocking* blocking, const nocter_
   if (const nocter_status status = limits.read(wait, __func__); status != NOCTER_OK) return status;
   size_t count = 0;
   const Status status = core(blocking)->take_many(
-      limits.pointer(), capacity, [&](size_t i, base::Identity id, base::Owned output, bool lost) {
+      limits.pointer(), capacity, count, [out_taken](size_t i, base::Identity id, base::Owned output, bool lost) {
         out_taken[i] = {to_job_id(id), capi::to_c(output), lost ? NOCTER_WORKER_LOST : NOCTER_OK, 0};
-        count = i + 1;
       });
   *out_count = count;
   return explain(status, __func__);

@@ -99,19 +99,13 @@ inline nocter_notifier to_c(const base::Notifier& n) { return {n.wake, n.drop, n
 inline nocter_epoch to_c(const base::Epoch& epoch) { return {epoch.service, epoch.sequence}; }
 inline nocter_status to_c(Status status) { return static_cast<nocter_status>(status); }
 
-// A value of the core's that foreign code sees as C's for the length of a call, whichever way the call ends.
-class AsC {
- public:
-  explicit AsC(base::Owned& value) : value_(value), c_(to_c(value.release())) {}
-  ~AsC() { value_ = owned_of(c_); }
-  AsC(const AsC&) = delete;
-  AsC& operator=(const AsC&) = delete;
-  nocter_owned* get() { return &c_; }
-
- private:
-  base::Owned& value_;
-  nocter_owned c_;
-};
+// A value of the core's as foreign code sees it for the length of a call.
+inline nocter_owned* as_c(base::Owned& value) {
+  static_assert(sizeof(nocter_owned) == sizeof(base::Owned) &&
+                offsetof(nocter_owned, data) == offsetof(base::Owned, data) &&
+                offsetof(nocter_owned, drop) == offsetof(base::Owned, drop));
+  return reinterpret_cast<nocter_owned*>(&value);
+}
 
 // wait_spins and wait_yields of options.
 base::Patience patience_of(uint32_t spins, uint32_t yields);

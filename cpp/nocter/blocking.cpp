@@ -43,9 +43,7 @@ Service::Service(const Options& options, Memory memory, uint64_t number)
     : base::Service<Service, base::Kind::blocking>(number, options.waiters, options.work),
       submitted_(Layout(options).submitted(memory.arrays), base::Crossing::cells_for(options.maximum_jobs)),
       ended_(Layout(options).ended(memory.arrays), base::Crossing::cells_for(options.maximum_jobs)),
-      shared_(options, memory) {
-  front_.next_sequence = options.first_sequence;
-}
+      shared_(options, memory) {}
 
 Service::~Service() { free_memory({shared_.jobs, shared_.arrays}); }
 
@@ -57,27 +55,36 @@ void Service::empty_out() {
 // ---- Calls ----------------------------------------------------------------------------------------------------------
 
 Status Service::submit(Owned& input, Identity& id, Epoch& epoch) {
-  Reference staying(*this, Reference::later);
-  After after;
+  const int64_t now_second = base::second();
   Locked lock(front_.mutex);
   epoch = epoch_now();
   if (shared_.closed) return Status::closed;
-  if (front_.admitted == shared_.maximum_jobs) {
+  if (admitted() == shared_.maximum_jobs) {
     front_.saturated++;
     if (planted("saturated_keeps_the_input")) input.release().end(exceptions());
     return Status::saturated;
   }
-  if (front_.next_sequence == 0) return Status::limit;
-  Job& job = *unused_job();
-  job.sequence = front_.next_sequence++;
-  job.queued_since = front_.clock.stamp();
+  const uint64_t sequence = shared_.first_sequence + accepted();
+  if (sequence == 0) return Status::limit;
+  Job& job = unused_job();
+  job.sequence = sequence;
+  job.since = front_.clock.stamp(now_second);
   job.value = input.release();
-  job.at_front = false;
+  job.at_front = Job::AtFront::no;
   id = identity_of(job);
-  move(job, JobState::free, JobEvent::submit, after);
-  if (!planted("submit_wakes_nobody")) claimers_.call(after);
-  finish(lock, after, staying);
+  change(job, JobState::free, JobEvent::submit);
+  base::light_barrier();
+  if (claimers_.are_there() && !planted("submit_wakes_nobody")) [[unlikely]]
+    call_claimers(lock.leave());
   return Status::ok;
+}
+
+void Service::call_claimers(Locked::Left front) {
+  Reference staying(*this, Reference::later);
+  After after;
+  Locked lock(front_.mutex, front);
+  claimers_.call(after);
+  finish(lock, after, staying);
 }
 
 Status Service::take(Identity id, const Wait* wait, Owned& output) {
@@ -95,7 +102,8 @@ Status Service::take(Identity id, const Wait* wait, Owned& output) {
     const JobState state = state_at_front(*job);
     if (state == JobState::completed) {
       move(*job, JobState::completed, JobEvent::take, after);
-      output = job->value.release();
+      tell_of_freed_slots(after);
+      output = job->value;
       const bool lost = job->lost;
       finish(lock, after, staying);
       return lost ? Status::worker_lost : Status::ok;
@@ -149,9 +157,10 @@ Status Service::cancel(Identity id, JobState& was, Owned& reclaimed, bool give_b
   const JobState before = job->state_now();
   const Step step = move(*job, before, JobEvent::cancel, after);
   if (!step.allowed()) return step.status;
+  if (step.next == JobState::free) tell_of_freed_slots(after);
   was = before;
   Owned value;
-  if (step.value == Goes::to_caller) value = job->value.release();
+  if (step.value == Goes::to_caller) value = job->value;
   const bool end = !give_back && value.ends_itself();
   if (end) {
     front_.ending++;
@@ -172,7 +181,7 @@ Status Service::wait_epoch(Epoch later_than, const Wait* wait, Epoch& now) {
   Reference staying(*this, Reference::later);
   Locked lock(front_.mutex);
   if (later_than.service != number()) return Status::foreign;
-  if (later_than.sequence == 0 || later_than.sequence > front_.epoch + 1) return Status::argument;
+  if (later_than.sequence == 0 || later_than.sequence > epoch_now().sequence) return Status::argument;
   for (Woken why = Woken::changed;;) {
     now = epoch_now();
     if (shared_.closed) return Status::closed;
@@ -193,7 +202,7 @@ bool Service::closed() const {
 // closed, so the jobs themselves carry the values meanwhile.
 void Service::shutdown(Sink sink, void* user) {
   Reference staying(*this, Reference::later);
-  FrontList queued, completed;
+  Jobs queued, completed;
   After after;
   BothLocked lock(back_.mutex, front_.mutex);
   if (shared_.closed) return;
@@ -201,7 +210,7 @@ void Service::shutdown(Sink sink, void* user) {
   shared_.closed = true;
   take_submitted();
   take_ended();
-  const auto extract = [&](auto& from, JobState state, FrontList& to) {
+  const auto extract = [&](Jobs& from, JobState state, Jobs& to) {
     while (!from.empty()) {
       Job& job = from.front();
       move(job, state, JobEvent::shut_down, after);
@@ -213,8 +222,8 @@ void Service::shutdown(Sink sink, void* user) {
   extract(back_.ready, JobState::queued, queued);
   // Named ones are in no list: whoever was told their names mostly takes them at once.
   for (Job& job : std::span(shared_.jobs, front_.carved)) {
-    if (job.state_now() != JobState::completed || !job.named) continue;
-    job.named = false;
+    if (job.state_now() != JobState::completed || job.at_front != Job::AtFront::named) continue;
+    job.at_front = Job::AtFront::listed;
     front_.completed.push_back(job);
   }
   extract(front_.completed, JobState::completed, completed);
@@ -225,8 +234,7 @@ void Service::shutdown(Sink sink, void* user) {
     }
   claimers_.call_all(after);
   takers_.call_all(after);
-  front_.capacity.tell_all(after.wakes);
-  if (is_drained()) front_.drained.tell_all(after.wakes);
+  tell_of_freed_slots(after);
   after.tell_waiters = true;
   finish(lock, after, staying);
   hand_over(queued, JobState::queued, sink, user);
@@ -234,10 +242,10 @@ void Service::shutdown(Sink sink, void* user) {
 }
 
 // Each value goes to the sink, and what the sink leaves ends here; also when the sink ends its thread.
-void Service::hand_over(FrontList& jobs, JobState was, Sink sink, void* user) {
+void Service::hand_over(Jobs& jobs, JobState was, Sink sink, void* user) {
   struct Rest {
     Service& service;
-    FrontList& jobs;
+    Jobs& jobs;
     Owned next() {
       const Owned value = jobs.front().value.release();
       jobs.pop_front();
@@ -273,10 +281,6 @@ Status Service::drained(const Wait* wait) {
 
 Counts Service::count() const {
   const int64_t now = base::coarse_now_ns();
-  const auto happened = [this](JobState from, JobEvent event) {
-    const size_t number = number_of(from, event);
-    return number < kBackMoves ? back_.happened[number] : front_.happened[number - kBackMoves];
-  };
   const auto age = [now](int64_t since) -> int64_t { return now > since ? now - since : 1; };
   using S = JobState;
   using E = JobEvent;
@@ -284,11 +288,11 @@ Counts Service::count() const {
   if (!shared_.closed) take_submitted();
   Counts c{};
   c.accepting = !shared_.closed;
-  c.admitted = front_.admitted;
+  c.admitted = admitted();
   c.maximum_jobs = shared_.maximum_jobs;
   c.workers = shared_.workers;
-  c.epoch = front_.epoch;
-  c.accepted = happened(S::free, E::submit);
+  c.epoch = epoch_now().sequence - 1;
+  c.accepted = accepted();
   c.saturated = front_.saturated;
   c.taken = happened(S::completed, E::take);
   c.cancelled_queued = happened(S::queued, E::cancel);
@@ -305,10 +309,10 @@ Counts Service::count() const {
       static_cast<uint32_t>(c.accepted - happened(S::queued, E::claim) - c.cancelled_queued - c.shutdown_queued);
   now_in(S::abandoned) = static_cast<uint32_t>(abandoned - c.abandoned_retired);
   now_in(S::running) = back_.busy - now_in(S::abandoned);
-  now_in(S::completed) = front_.admitted - now_in(S::queued) - back_.busy;
-  if (!back_.ready.empty()) c.oldest_queued_ns = age(back_.ready.front().queued_since);
+  now_in(S::completed) = c.admitted - now_in(S::queued) - back_.busy;
+  if (!back_.ready.empty()) c.oldest_queued_ns = age(back_.ready.front().since);
   for (const Job* job : std::span(shared_.active, back_.slots)) {
-    if (job != nullptr) c.longest_running_ns = std::max(c.longest_running_ns, age(job->running_since));
+    if (job != nullptr) c.longest_running_ns = std::max(c.longest_running_ns, age(job->since));
   }
   return c;
 }

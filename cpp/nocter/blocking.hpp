@@ -19,6 +19,7 @@
 #include "nocter/base/interrupt.hpp"
 #include "nocter/base/monitor.hpp"
 #include "nocter/base/owned.hpp"
+#include "nocter/base/planted.hpp"
 #include "nocter/base/service.hpp"
 #include "nocter/base/threads.hpp"
 #include "nocter/blocking_rules.hpp"
@@ -29,6 +30,7 @@ using base::After;
 using base::Epoch;
 using base::Identity;
 using base::Owned;
+using base::planted;
 
 struct Options {
   uint32_t maximum_jobs = 64;
@@ -57,33 +59,34 @@ struct Completion {
   base::Tag tag;
 };
 
-// Three cache lines, for three kinds of threads: what the worker alone touches, what goes from one side to the other and back, and
-// what those who submit and take alone touch.
-struct alignas(64) Job : RunningJob, Completion {
-  explicit Job(Service& owner) : interrupt(true), service(owner) {}
+// Two cache lines. The first goes with the job from thread to thread and back; the second is for guards of claims by hand, for those who ask
+// for the interrupt, and for jobs that somebody had to list: nobody touches it where one of the library's threads runs the job.
+struct alignas(64) JobAtHand : Completion {
+  Owned value;  // the input while queued and until begun, the output when completed; else what nobody looks at
+  base::EventCount ended;  // moves when a take may find another state
+  uint64_t sequence = 0;   // of the job that is here, or was last
+  int64_t since = 0;       // queued, or running
+  uint32_t slot = 0;       // of the worker that runs it
+  base::Atomic<uint8_t> state;
+  bool lost = false;  // completed without an output
+  // Whether the front has it; named: told to whoever asked for completed jobs, and in no list.
+  enum class AtFront : uint8_t { no, listed, named } at_front = AtFront::no;
+  base::Atomic<uint8_t> interrupt_used;  // raised, or somebody has it
+};
+struct alignas(64) JobAside
+    : RunningJob,
+      boost::intrusive::list_base_hook<boost::intrusive::link_mode<boost::intrusive::normal_link>> {
+  explicit JobAside(Service& owner) : interrupt(true), service(owner) {}
+  base::InterruptHandle interrupt;
+  Service& service;
+};
+struct Job : JobAtHand, JobAside {
+  explicit Job(Service& owner) : JobAside(owner) {}
   RunningJob& running() { return *this; }
   Completion& completion() { return *this; }
   JobState state_now() const { return static_cast<JobState>(state.observe()); }
-  using Place = boost::intrusive::list_member_hook<boost::intrusive::link_mode<boost::intrusive::normal_link>>;
-
-  base::InterruptHandle interrupt;
-  Service& service;
-  Place back;  // in ready
-
-  alignas(64) Owned value;  // the input while queued and until begun, the output when completed
-  base::EventCount ended;   // moves when a take may find another state
-  base::Atomic<uint8_t> state;
-  bool lost = false;  // completed without an output
-  uint32_t slot = 0;  // of the worker that runs it
-  int64_t running_since = 0;
-
-  alignas(64) uint64_t sequence = 0;  // of the job that is here, or was last
-  Place front;                        // in completed
-  int64_t queued_since = 0;
-  bool at_front = false;  // completed, and the front has it
-  bool named = false;     // completed, and told to whoever asks for completed jobs
 };
-static_assert(sizeof(Job) == 192);
+static_assert(sizeof(Job) == 128);
 
 class Service : public base::Service<Service, base::Kind::blocking> {
  public:
@@ -115,9 +118,10 @@ class Service : public base::Service<Service, base::Kind::blocking> {
   Status submit(Owned& input, Identity& id, Epoch& epoch);
   Status claim(const base::Wait* wait, Job*& out);
   Status take(Identity id, const base::Wait* wait, Owned& output);
-  // Takes jobs that have ended and were not named: each(index, identity, output, lost), under a lock, so it may only store.
+  // Takes jobs that have ended and were not named: each(index, identity, output, lost), under a lock, so it may only store. `count` is set
+  // when there were any.
   template <class Each>
-  Status take_many(const base::Wait* wait, size_t capacity, Each&& each);
+  Status take_many(const base::Wait* wait, size_t capacity, size_t& count, Each&& each);
   Status query(Identity id, JobState& state) const;
   // Calls each(index, identity) under a lock: it may only store.
   template <class Each>
@@ -138,8 +142,13 @@ class Service : public base::Service<Service, base::Kind::blocking> {
   // Parts the input from the completion. Takes no lock: the guard's owner is the only one who looks at the value.
   static Owned begin(Job& job) {
     job.running().tag.disarm();
-    job.completion().tag.arm(base::Kind::completion);
-    return job.value.release();
+    return begin_unseen(job);
+  }
+  // For the completion's owner: it lives until the guard ends.
+  static base::InterruptHandle& interrupt_of(Job& job) {
+    job.interrupt_used.jot(1);
+    job.interrupt.header.tag.arm(base::Kind::interrupt);
+    return job.interrupt;
   }
 
   Identity identity_of(const Job& job) const { return Identity::of(number(), place_of(job), job.sequence); }
@@ -159,27 +168,38 @@ class Service : public base::Service<Service, base::Kind::blocking> {
   friend base::Service<Service, base::Kind::blocking>;
   friend void base::end_handle<base::Kind::blocking, Service>(Service*);
   friend class Serving;
-  template <Job::Place Job::*place>
-  using ListBy = boost::intrusive::list<Job, boost::intrusive::member_hook<Job, Job::Place, place>,
-                                        boost::intrusive::constant_time_size<false>>;
-  using FrontList = ListBy<&Job::front>;
-  using BackList = ListBy<&Job::back>;
+  using Jobs = boost::intrusive::list<Job, boost::intrusive::constant_time_size<false>>;
 
   ~Service();
   void close_for_good() { shutdown(nullptr, nullptr); }
   void empty_out();
   uint32_t place_of(const Job& job) const { return static_cast<uint32_t>(&job - shared_.jobs); }
 
-  // The only place where a job changes its state, and where slots, workers, totals and lists follow it. Called with the lock or
-  // locks held that the event needs; `moves` are the totals of that side.
+  // The only place where a job changes its state, and where slots, workers, totals and lists follow it; and where those are called who
+  // wait for that. Called with the lock or locks held that the event needs.
   Step move(Job& job, JobState from, JobEvent event, After& after);
+  // The two halves of it, for where there is mostly nobody to be called.
+  enum class Worker : uint8_t { any, the_same };  // the same: it ends one job and begins the next
+  Step change(Job& job, JobState from, JobEvent event, Worker worker = Worker::any);
+  void tell_of(Job& job, JobEvent event, const Step& step, After& after);
   uint64_t& happened(JobState from, JobEvent event);
-  void slot_freed(Job& job, After& after);      // front
-  void worker_freed(Job& job, After& after);    // back
-  void hand_to_worker(Job& job, After& after);  // back
-  Job* unused_job();                            // front
-  Job* ready_job();                             // back
-  void take_submitted() const;                  // back
+  uint64_t happened(JobState from, JobEvent event) const { return const_cast<Service*>(this)->happened(from, event); }
+  void slot_freed(Job& job);                                        // front
+  void tell_of_freed_slots(After& after);                           // front
+  void worker_taken(Job& job);                                      // back
+  void worker_freed(Job& job);                                      // back
+  void clear_interrupt(Job& job);                                   // back
+  void hand_to_worker(Job& job, int64_t now_second, After& after);  // back
+  void pass_wake_on(After& after);                                  // back
+  Job& unused_job();                                                // front
+  // What can be claimed if a worker is free for it: whether there is something, and the oldest, which is in no list or ring then.
+  bool some_ready() const { return !back_.ready.empty() || !submitted_.empty(); }         // back
+  Job* next_ready();                                                                      // back
+  bool worker_free() const { return back_.busy < shared_.workers; }                       // back
+  bool claimable() const { return worker_free() && some_ready(); }                        // back
+  void take_submitted() const;                                                            // back
+  uint64_t accepted() const { return happened(JobState::free, JobEvent::submit); }        // front
+  uint32_t admitted() const { return static_cast<uint32_t>(accepted() - front_.freed); }  // front
   template <class Each>
   void take_ended(size_t most, Each&& each) const {  // front
     ended_.take(
@@ -190,34 +210,39 @@ class Service : public base::Service<Service, base::Kind::blocking> {
   bool some_ended() const { return !front_.completed.empty() || !ended_.empty(); }  // front
   JobState state_at_front(const Job& job) const;                                    // front
   Status find(Identity id, Job*& job) const;                                        // front
-  bool is_drained() const { return shared_.closed && front_.admitted == 0 && front_.ending == 0; }
-  Epoch epoch_now() const { return {number(), front_.epoch + 1}; }
+  bool is_drained() const { return shared_.closed && admitted() == 0 && front_.ending == 0; }
+  Epoch epoch_now() const { return {number(), (planted("epoch_stands_still") ? 0 : front_.freed) + 1}; }
   base::Woken wait_for_work(base::Locked& lock, const base::Wait& wait);
-  void hand_over(FrontList& jobs, JobState was, Sink sink, void* user);
+  void hand_over(Jobs& jobs, JobState was, Sink sink, void* user);
   void end_counted(Owned value);
   static Reference::Held held_by_guard(Job& job);
-  // Ends a job's guard. For a worker of ours it claims the next job under the same lock, when one is ready and `stop` was not
-  // raised, else null.
-  void end_guard(Job& job, JobEvent event, Owned& output, Job** next, const base::Interrupt* stop);
+  void end_guard(Job& job, JobEvent event, Owned& output);
+  void end_guard(Job& job, JobEvent event, Owned& output, base::Locked::Left back);
   void retire_abandoned(Job& job, JobEvent event, Owned& output);
-  // For a worker of ours; null: no more.
+  // For a worker of ours, which nobody else sees unbegun; null: no more.
   Job* claim_for_worker(base::Interrupt& stop);
+  static Owned begin_unseen(Job& job) {
+    job.completion().tag.arm(base::Kind::completion);
+    return job.value;
+  }
+  // The same under one lock: ends the job at hand, and the next one is at hand; null, when none is ready or `stop` was raised.
+  void complete_and_claim(Job*& at_hand, Owned& output, const base::Interrupt& stop);
+  // The ends of calls that found somebody to wake or to tell, under the lock that they left. Apart, so that the others need no room for
+  // what is left to do.
+  __attribute__((noinline)) void call_claimers(base::Locked::Left front);
+  __attribute__((noinline)) void tell_of_completed(Job& job, base::Locked::Left back);
 
   // Groups of cache lines: what the front writes, what the back writes, where they meet, and what both only read or seldom write. In
   // each the first line has what every job needs. Numbers of jobs and worker slots lie in arrays, for a list would fetch the neighbours.
   struct alignas(64) Front {
     base::Mutex mutex;
-    uint32_t admitted = 0;
-    uint32_t carved = 0;   // jobs of the slab that were ever used
-    uint32_t resting = 0;  // jobs in unused
-    uint64_t freed = 0;    // how many were ever put there: the last one lies before this place, around the array
-    uint64_t next_sequence = 1;
-    uint64_t epoch = 0;
+    uint32_t carved = 0;  // jobs of the slab that were ever used
+    uint64_t freed = 0;   // how often a job became free again: the epoch, and how many were ever put into unused
     uint64_t happened[kMoveCount - kBackMoves] = {};  // moves under this lock, or under both
     base::AgeClock clock;
     uint64_t saturated = 0;
     uint32_t ending = 0;  // values that a call of ours is dropping right now
-    FrontList completed;  // ended, got from the ring, and neither named nor taken yet; oldest end first
+    Jobs completed;       // ended, got from the ring, and neither named nor taken yet; oldest end first
     base::Condition capacity;
     base::Condition drained;
   };
@@ -227,7 +252,7 @@ class Service : public base::Service<Service, base::Kind::blocking> {
     uint32_t slots = 0;                  // of active that were ever used
     uint32_t free_slots = 0;             // of those that are free again
     uint64_t happened[kBackMoves] = {};  // moves under this lock alone
-    BackList ready;                      // got from submitted, oldest first
+    Jobs ready;  // got from submitted all at once, oldest first; most are claimed from there one by one
     base::AgeClock clock;
   };
   struct alignas(64) Shared {
@@ -238,6 +263,7 @@ class Service : public base::Service<Service, base::Kind::blocking> {
           free_slots(Layout(options).free_slots(memory.arrays)),
           unused(Layout(options).unused(memory.arrays)),
           unused_mask(base::Crossing::cells_for(options.maximum_jobs) - 1),
+          first_sequence(options.first_sequence),
           maximum_jobs(options.maximum_jobs),
           workers(options.workers),
           patience(options.patience) {}
@@ -248,6 +274,7 @@ class Service : public base::Service<Service, base::Kind::blocking> {
     uint32_t* const free_slots;  // numbers of free ones, a stack; back
     uint32_t* const unused;      // places of jobs that are free again, longest first, as a ring; front
     const uint32_t unused_mask;
+    const uint64_t first_sequence;
     const uint32_t maximum_jobs, workers;
     const base::Patience patience;
   };
@@ -268,7 +295,7 @@ size_t Service::completed(size_t capacity, Each&& each) {
   size_t count = 0;
   if (front_.carved == 0) return count;  // no job yet, or none any more
   const auto name = [&](Job& job) {
-    job.named = true;
+    job.at_front = Job::AtFront::named;
     each(count++, identity_of(job));
   };
   while (count < capacity && !front_.completed.empty()) {
@@ -276,10 +303,7 @@ size_t Service::completed(size_t capacity, Each&& each) {
     front_.completed.pop_front();
     name(job);
   }
-  take_ended(capacity - count, [&](Job& job) {
-    job.at_front = true;
-    name(job);
-  });
+  take_ended(capacity - count, name);
   return count;
 }
 

@@ -12,9 +12,10 @@ using base::WaitingWorker;
 using base::Woken;
 
 Woken Service::wait_for_work(Locked& lock, const Wait& wait) {
+  take_submitted();  // what no worker is free for; what comes after it is news
   return claimers_.wait(
       lock, wait, shared_.patience, [this] { return !submitted_.empty(); },
-      [this] { return !submitted_.empty() || ready_job() != nullptr || shared_.closed; });
+      [this] { return !submitted_.empty() || claimable() || shared_.closed; });
 }
 
 Status Service::claim(const Wait* wait, Job*& out) {
@@ -23,9 +24,9 @@ Status Service::claim(const Wait* wait, Job*& out) {
   Locked lock(back_.mutex);
   for (Woken why = Woken::changed;;) {
     if (shared_.closed) return Status::closed;
-    take_submitted();
-    if (Job* job = ready_job(); job != nullptr) {
-      hand_to_worker(*job, after);
+    if (Job* job = worker_free() ? next_ready() : nullptr; job != nullptr) {
+      hand_to_worker(*job, base::second(), after);
+      job->running().tag.arm(base::Kind::running_job);
       hold();
       out = job;
       finish(lock, after, staying);
@@ -34,7 +35,7 @@ Status Service::claim(const Wait* wait, Job*& out) {
     if (wait == nullptr || why != Woken::changed) {
       // As in a wait: said first, then looked once more.
       if (tells_work()) claimers_.miss();
-      if (!submitted_.empty() && back_.busy < shared_.workers) continue;
+      if (claimable()) continue;
       return wait == nullptr ? Status::empty : status_of(why);
     }
     const WaitingWorker here(waiting_workers_, serves_here());
@@ -46,11 +47,10 @@ Status Service::claim(const Wait* wait, Job*& out) {
 
 // ---- Guards ---------------------------------------------------------------------------------------------------------
 
-void Service::end_guard(Job& job, JobEvent event, Owned& output, Job** next, const Interrupt* stop) {
-  if (next != nullptr) *next = nullptr;
+void Service::end_guard(Job& job, JobEvent event, Owned& output, Locked::Left back) {
   Reference staying(*this, Reference::guards);
   After after;
-  Locked lock(back_.mutex);
+  Locked lock(back_.mutex, back);
   if (job.state_now() == JobState::abandoned) {
     lock.unlock();
     retire_abandoned(job, event, output);
@@ -59,11 +59,42 @@ void Service::end_guard(Job& job, JobEvent event, Owned& output, Job** next, con
   job.lost = event == JobEvent::lose;
   job.value = output.release();
   move(job, JobState::running, event, after);
-  if (next != nullptr && !stop->raised()) {
-    take_submitted();
-    *next = ready_job();
-    if (*next != nullptr) hand_to_worker(**next, after);
+  finish(lock, after, staying);
+}
+
+void Service::end_guard(Job& job, JobEvent event, Owned& output) {
+  Locked lock(back_.mutex);
+  end_guard(job, event, output, lock.leave());
+}
+
+void Service::complete_and_claim(Job*& at_hand, Owned& output, const Interrupt& stop) {
+  Job& job = *at_hand;
+  at_hand = nullptr;
+  const int64_t now_second = base::second();
+  Locked lock(back_.mutex);
+  Job* const next = stop.raised() || job.state_now() == JobState::abandoned ? nullptr : next_ready();
+  if (next == nullptr) [[unlikely]] {
+    end_guard(job, JobEvent::complete, output, lock.leave());
+    return;
   }
+  job.lost = false;
+  job.value = output.release();
+  next->slot = job.slot;
+  change(job, JobState::running, JobEvent::complete, Worker::the_same);
+  change(*next, JobState::queued, JobEvent::claim, Worker::the_same);
+  next->since = back_.clock.stamp(now_second);
+  at_hand = next;
+  base::light_barrier();
+  if (takers_.are_there() || job.ended.observed() || claimers_.somebody_waits() || tells_waiters()) [[unlikely]]
+    tell_of_completed(job, lock.leave());
+}
+
+void Service::tell_of_completed(Job& job, Locked::Left back) {
+  Reference staying(*this, Reference::guards);
+  After after;
+  Locked lock(back_.mutex, back);
+  tell_of(job, JobEvent::complete, blocking::step(JobState::running, JobEvent::complete), after);
+  pass_wake_on(after);
   finish(lock, after, staying);
 }
 
@@ -74,6 +105,7 @@ void Service::retire_abandoned(Job& job, JobEvent event, Owned& output) {
   const Owned unwanted = output.release();
   if (unwanted.ends_itself()) front_.ending++;
   move(job, JobState::abandoned, event, after);
+  tell_of_freed_slots(after);
   finish(lock, after, staying);
   if (planted("abandoned_output_leaks")) return;
   if (unwanted.ends_itself()) end_counted(unwanted);
@@ -86,13 +118,13 @@ Service::Reference::Held Service::held_by_guard(Job& job) {
 
 void Service::complete(Job& job, Owned& output) {
   Reference guard(job.service, held_by_guard(job));
-  job.service.end_guard(job, JobEvent::complete, output, nullptr, nullptr);
+  job.service.end_guard(job, JobEvent::complete, output);
 }
 
 void Service::lose(Job& job) {
   Reference guard(job.service, held_by_guard(job));
   Owned none;
-  job.service.end_guard(job, JobEvent::lose, none, nullptr, nullptr);
+  job.service.end_guard(job, JobEvent::lose, none);
 }
 
 void Service::drop_unbegun(Job& job) {
@@ -110,16 +142,14 @@ Job* Service::claim_for_worker(Interrupt& stop) {
   After after;
   Locked lock(back_.mutex);
   for (;;) {
-    take_submitted();
-    Job* const job = ready_job();
     if (stop.raised()) {
       // It may have been this thread that was woken for a job it does not take any more.
-      if (job != nullptr) claimers_.call(after);
+      if (claimable()) claimers_.call(after);
       finish(lock, after, staying);
       return nullptr;
     }
-    if (job != nullptr) {
-      hand_to_worker(*job, after);
+    if (Job* const job = worker_free() ? next_ready() : nullptr; job != nullptr) {
+      hand_to_worker(*job, base::second(), after);
       finish(lock, after, staying);
       return job;
     }

@@ -35,7 +35,7 @@ class Serving final : public base::Work {
           if (held.job == nullptr) return;
           Owned none;
           held.job->completion().tag.disarm();
-          held.service.end_guard(*held.job, JobEvent::lose, none, nullptr, nullptr);
+          held.service.end_guard(*held.job, JobEvent::lose, none);
         }
       } lost{*this};
       forget_lent();
@@ -50,9 +50,11 @@ class Serving final : public base::Work {
       base::ThreadState& thread = base::self();
       const bool consumed = thread.lent_consumed;
       thread.lent = nullptr;
+      if (!consumed) [[likely]]
+        return true;
       thread.lent_consumed = false;
-      if (consumed) job = nullptr;
-      return !consumed;
+      job = nullptr;
+      return false;
     }
   };
 
@@ -64,7 +66,7 @@ void Serving::run(Interrupt& stop) {
   Held held(service_);
   while (held.job != nullptr || (held.job = service_.claim_for_worker(stop)) != nullptr) {
     Job& job = *held.job;
-    held.input = Service::begin(job);
+    held.input = Service::begin_unseen(job);
     base::self().lent = &job.completion();
     const bool returned =
         base::call_foreign(service_.exceptions(), [&] { run_.call(run_, held.input, held.output, job.completion()); });
@@ -75,7 +77,13 @@ void Serving::run(Interrupt& stop) {
     held.input.end(service_.exceptions());
     if (!returned) held.output.end(service_.exceptions());
     job.completion().tag.disarm();
-    service_.end_guard(job, returned ? JobEvent::complete : JobEvent::lose, held.output, &held.job, &stop);
+    if (returned) [[likely]] {
+      service_.complete_and_claim(held.job, held.output, stop);
+    } else {
+      Owned none;
+      held.job = nullptr;
+      service_.end_guard(job, JobEvent::lose, none);
+    }
   }
 }
 

@@ -71,23 +71,26 @@ class Alertness {
   Atomic<uint32_t> state_;
 };
 
-// Stamps for ages, under its owner's lock. Where stamps come so fast that the kernel's tick does not move between two readings, the next few
+// Stamps for ages, under its owner's lock; second() is best read before that. Where stamps come so fast that the kernel's tick does not move between two readings, the next few
 // do without one; when they stop coming so fast those few are off by what lies between them, a second at most.
 class AgeClock {
  public:
-  int64_t stamp() {
-    const int64_t now_second = second();
+  int64_t stamp(int64_t now_second) {
     if (unread_ != 0 && now_second == second_) {
       unread_--;
       return last_;
     }
+    return read(now_second);
+  }
+
+ private:
+  __attribute__((noinline)) int64_t read(int64_t now_second) {
     const int64_t now = coarse_now_ns();
     unread_ = now == last_ ? kUnread : 0;
     second_ = now_second;
     return last_ = now;
   }
 
- private:
   static constexpr uint32_t kUnread = 15;
   int64_t last_ = 0, second_ = 0;
   uint32_t unread_ = 0;
@@ -135,6 +138,7 @@ class EventCount {
   uint64_t version() const { return word_.load() >> kVersionShift; }
   bool closed() const { return (word_.load() & kClosed) != 0; }
   const Atomic<uint64_t>& word() const { return word_; }
+  bool observed() const { return (word_.load() & kObserved) != 0; }
   // A version that may be waited on after advance_if_observed() was used: it is marked as known to somebody.
   uint64_t observe() {
     const uint64_t word = word_.load();
@@ -150,7 +154,7 @@ class EventCount {
   // For wakes that may collapse: while nobody knows the version there is, nobody can wait for it to move. One load then, and the
   // word's cache line stays shared. True when it moved.
   bool advance_if_observed() {
-    if ((word_.load() & kObserved) == 0) return false;
+    if (!observed()) return false;
     uint64_t ignored;
     return advance(ignored, false);
   }
@@ -241,12 +245,19 @@ using Mutex = FutexMutex;
 class Locked {
  public:
   explicit Locked(Mutex& mutex) : mutex_(mutex) { mutex_.lock(); }
+  // Goes on where another one left off.
+  enum class Left : uint8_t { locked };
+  Locked(Mutex& mutex, Left) : mutex_(mutex) {}
+  Left leave() {
+    held_ = false;
+    return Left::locked;
+  }
   ~Locked() {
     if (held_) mutex_.unlock();
   }
   Locked(const Locked&) = delete;
   Locked& operator=(const Locked&) = delete;
-  void unlock() {
+  __attribute__((always_inline)) void unlock() {
     held_ = false;
     mutex_.unlock();
   }

@@ -27,15 +27,19 @@ __attribute__((no_sanitize("null"))) bool call_foreign(Atomic<uint64_t>& excepti
   }
 }
 
-struct Owned {
+// Foreign code sees it as nocter_owned, which is laid out alike, and may change it: the compiler must not take the two for strangers.
+struct [[gnu::may_alias]] Owned {
   void* data = nullptr;
   void (*drop)(void*) = nullptr;
 
   bool ends_itself() const { return drop != nullptr; }
   Owned release() { return std::exchange(*this, Owned{}); }
   void end(Atomic<uint64_t>& exceptions) {
-    const Owned value = release();
-    if (value.drop != nullptr) call_foreign(exceptions, [&] { value.drop(value.data); });
+    if (ends_itself()) {
+      call_foreign(exceptions, [value = release()] { value.drop(value.data); });
+    } else {
+      data = nullptr;
+    }
   }
 };
 

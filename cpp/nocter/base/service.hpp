@@ -30,9 +30,11 @@ class Claimers {
   // the next one if it leaves something. One at a time, so that a sleeper that takes its time to come is not woken by every offer.
   __attribute__((always_inline)) void call(After& after) {
     light_barrier();
-    if (waiting_.load() != 0 || missed_.load() != 0) [[unlikely]]
+    if (are_there()) [[unlikely]]
       call_those_there(after);
   }
+  // Whether there is anybody to call. To be asked after a light barrier.
+  bool are_there() const { return waiting_.load() != 0 || missed_.load() != 0; }
   // For who claimed: somebody may have been called for what it took, while more is there.
   bool somebody_waits() const { return waiting_.glance() != 0; }
   // The service has closed: all must look.
@@ -149,6 +151,7 @@ class Service {
   }
   // Whether a claim that finds nothing has somebody to be told later.
   bool tells_work() const { return work_.wake != nullptr; }
+  bool tells_waiters() const { return waiters_.wake != nullptr; }
   // Whether this thread is one of ours and inside the function that it serves this service with.
   bool serves_here() const { return self().serving == this && self().lent != nullptr; }
 
@@ -192,8 +195,8 @@ class Service {
   // destroy the service because of it: whoever has something left to do holds it meanwhile.
   template <class Lock>
   __attribute__((always_inline)) void finish(Lock& lock, After& after, Reference& staying) {
-    const bool waiters = after.tell_waiters && waiters_.wake != nullptr;
-    const bool work = after.tell_work && work_.wake != nullptr;
+    const bool waiters = after.tell_waiters && tells_waiters();
+    const bool work = after.tell_work && tells_work();
     if (waiters || work || !after.wakes.empty()) {
       finish_telling(lock, after, staying, waiters, work);
     } else {
