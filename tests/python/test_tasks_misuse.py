@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 import gc
+import os
 import resource
 import threading
 import weakref
@@ -165,7 +166,8 @@ def test_bnd_03_nothing_is_left_behind(tmp_path):
         gc.collect()
         before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
         gone = [one_round(number) for number in range(1500)]
-        assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 20_000
+        if "asan" not in os.environ.get("LD_PRELOAD", ""):  # which keeps what was freed for a while
+            assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 20_000
         assert not [left for left in gone if left() is not None]
     closed = weakref.ref(store)
     del store
