@@ -48,7 +48,8 @@ bool work_one(samples* latencies = nullptr, const nocter_wait* wait = nullptr) {
   if (latencies != nullptr) {
     const uint64_t now = now_ns();
     const nocter_text payload = nocter_run_task(run)->payload;
-    samples_add(latencies, now - strtoull(strstr(std::string(payload.data, payload.size).c_str(), "\"t\":") + 4, nullptr, 10));
+    samples_add(latencies,
+                now - strtoull(strstr(std::string(payload.data, payload.size).c_str(), "\"t\":") + 4, nullptr, 10));
   }
   need(nocter_run_done(run, nocter_text{nullptr, 0}), "done");
   return true;
@@ -70,7 +71,8 @@ void callers(uint64_t threads, uint64_t n, Each&& each) {
 
 void load(uint64_t n) {
   std::vector<nocter_submission> batch;
-  const char* payload = "{\"n\":0,\"t\":0,\"text\":\"sixty-four bytes of text that stand for the arguments of one task\"}";
+  const char* payload =
+      "{\"n\":0,\"t\":0,\"text\":\"sixty-four bytes of text that stand for the arguments of one task\"}";
   for (uint64_t done = 0; done < n; done += batch.size()) {
     nocter_submission submission = NOCTER_SUBMISSION_INIT;
     submission.type = kType;
@@ -99,7 +101,8 @@ int main(int argc, char** argv) {
   if (sync == "normal") options.flags = NOCTER_TASKS_NORMAL_SYNC;
   need(nocter_tasks_open(nocter_text_of(("sqlite:" + path).c_str()), &options, &tasks), "open");
   char workload[160];
-  snprintf(workload, sizeof workload, "%s;n=%" PRIu64 ";batch=%" PRIu64 ";sync=%s", mode.c_str(), n, batch, sync.c_str());
+  snprintf(workload, sizeof workload, "%s;n=%" PRIu64 ";batch=%" PRIu64 ";sync=%s", mode.c_str(), n, batch,
+           sync.c_str());
   const bool grouped = mode.find("-single") == std::string::npos;
   // A thousand threads would measure the scheduler.
   const uint64_t threads = grouped ? (batch < 64 ? batch : 64) : 1;
