@@ -120,7 +120,7 @@ std::string inconsistency(const std::string& path) {
        "<> "
        "(SELECT ifnull(sum(length(CAST(payload AS BLOB))), 0) FROM message m WHERE m.task = t.number)"},
       {"which texts a task has",
-       "SELECT number FROM task WHERE (texts & 1 <> 0) <> EXISTS (SELECT 1 FROM task_payload t WHERE t.task = number) "
+       "SELECT number FROM task WHERE (texts & 1) = 0 AND EXISTS (SELECT 1 FROM task_payload t WHERE t.task = number) "
        "OR "
        "(texts & 2 <> 0) <> EXISTS (SELECT 1 FROM task_state t WHERE t.task = number) OR "
        "(texts & 4 <> 0) <> EXISTS (SELECT 1 FROM task_result t WHERE t.task = number) OR "

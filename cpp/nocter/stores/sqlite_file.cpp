@@ -117,7 +117,7 @@ std::string second_sqlite(const std::string& maps, const std::string& ours) {
   while (std::getline(lines, line)) {
     const size_t path = line.find('/');
     if (path == std::string::npos) continue;
-    const std::string file = line.substr(path);
+    std::string file = line.substr(path);
     const size_t name = file.rfind('/') + 1;
     if (file.compare(name, 10, "libsqlite3") == 0 && file != ours) return file;
   }

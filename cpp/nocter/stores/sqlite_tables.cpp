@@ -198,10 +198,17 @@ bool SqliteTables::load_task(Number number, TaskRow& out) {
     out = row->row;
     return true;
   }
+  out.number = 0;
+  if (read_row(number, out)) return true;
+  if (out.number != 0) poisoned(out);
+  return false;
+}
+
+// False when there is none, and when it makes no sense: then it has its number.
+bool SqliteTables::read_row(Number number, TaskRow& out) {
   Query query(connection_, sql::kLoadTask);
-  if (!query.with(number).next()) return false;
   uint32_t texts = 0;
-  if (!read(query, out, texts)) poisoned(out);
+  if (!query.with(number).next() || !read(query, out, texts)) return false;
   know(out, texts);
   return true;
 }
@@ -213,7 +220,7 @@ void SqliteTables::insert_task(TaskRow& row) {
   {
     Query query = write(sql::kInsertTask);
     Binder binder{query};
-    const uint32_t texts = 0;
+    const uint32_t texts = Texts::has_payload;
     made_columns(std::as_const(row), binder);
     quiet_columns(std::as_const(row), texts, binder);
     moving_columns(std::as_const(row), binder);
@@ -222,7 +229,8 @@ void SqliteTables::insert_task(TaskRow& row) {
   }
   totals_.last_task = row.number;
   totals_.by_phase[static_cast<int>(row.phase)]++;
-  know(row, 0);
+  note_due(tasks::kNever, row.due_at);
+  know(row, Texts::has_payload);
 }
 
 void SqliteTables::update_task(const TaskRow& row) {
@@ -247,7 +255,9 @@ void SqliteTables::update_task(const TaskRow& row) {
   totals();
   totals_.by_phase[static_cast<int>(old.phase)]--;
   totals_.by_phase[static_cast<int>(row.phase)]++;
+  note_due(old.due_at, row.due_at);
   before.row = row;
+  before.texts_unsaved = false;
 }
 
 void SqliteTables::remove_task(const TaskRow& row) {
@@ -270,8 +280,15 @@ void SqliteTables::remove_task(const TaskRow& row) {
   }
   totals();
   totals_.by_phase[static_cast<int>(there.phase)]--;
+  note_due(there.due_at, tasks::kNever);
   rows_.erase(row.number);
   numbers_.erase(there.id);
+}
+
+// What comes due next is known as long as it is not that one which changes.
+void SqliteTables::note_due(Millis before, Millis after) {
+  if (before != kNever && before <= next_due_) next_due_known_ = false;
+  if (after < next_due_) next_due_ = after;
 }
 
 // ---- Look-ups by index ----------------------------------------------------------------------------------------------
@@ -279,7 +296,16 @@ void SqliteTables::remove_task(const TaskRow& row) {
 void SqliteTables::ready(int32_t type, size_t most, std::vector<TaskRow>& out) {
   Query query(connection_, sql::kReady);
   query.with(type);
-  read_all(query, most, out);
+  while (most > 0 && query.next()) {
+    const Number number = query.number();
+    if (const Known* row = known(number)) {
+      out.push_back(row->row);
+    } else if (TaskRow& found = out.emplace_back(); !read_row(number, found)) {
+      out.pop_back();
+      continue;
+    }
+    most--;
+  }
 }
 
 void SqliteTables::ready_of_every_type(size_t most, std::vector<TaskRow>& out) {
@@ -300,14 +326,19 @@ void SqliteTables::ready_of_every_type(size_t most, std::vector<TaskRow>& out) {
 }
 
 void SqliteTables::due(Millis now, size_t most, std::vector<TaskRow>& out) {
+  if (next_due() > now) return;
   Query query(connection_, sql::kDue);
   query.with(now);
   read_all(query, most, out);
 }
 
 Millis SqliteTables::next_due() {
-  Query query(connection_, sql::kNextDue);
-  return query.next() ? query.number() : kNever;
+  if (!next_due_known_) {
+    Query query(connection_, sql::kNextDue);
+    next_due_ = query.next() ? query.number() : kNever;
+    next_due_known_ = true;
+  }
+  return next_due_;
 }
 
 void SqliteTables::running_on(int64_t node, size_t most, std::vector<TaskRow>& out) {

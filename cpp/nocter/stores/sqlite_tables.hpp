@@ -142,11 +142,12 @@ class SqliteTables final : public tasks::Tables {
     template <class Visit>
     void each(Visit&& visit);
   };
-  // Which texts a task has: who looks for none need not look.
+  // Which texts a task may have: who looks for none need not look.
   enum Texts : uint32_t { has_payload = 1, has_state = 2, has_result = 4, has_failure = 8 };
   struct Known {
     tasks::TaskRow row;
     uint32_t texts = 0;
+    bool texts_unsaved = false;  // they go with the next change of the row, or at the end
   };
 
   // A statement that changes something: it belongs to a transaction, and to the mark if there is one.
@@ -163,7 +164,10 @@ class SqliteTables final : public tasks::Tables {
   [[noreturn]] void poisoned(const tasks::TaskRow& row) const;
   void know(const tasks::TaskRow& row, uint32_t texts);
   Known* known(tasks::Number number);
+  bool read_row(tasks::Number number, tasks::TaskRow& out);
+  void note_due(tasks::Millis before, tasks::Millis after);
   uint32_t texts_of(tasks::Number task);
+  void save_texts();
   void has_text(tasks::Number task, Texts which);
   void read_nodes(Query& query, std::vector<tasks::NodeRow>& out);
 
@@ -182,10 +186,14 @@ class SqliteTables final : public tasks::Tables {
   };
   std::unordered_map<tasks::TaskId, tasks::Number, IdHash> numbers_;
   std::unordered_map<std::string, int32_t> types_;
+  std::vector<tasks::NodeRow> nodes_;
+  bool next_due_known_ = false;
+  tasks::Millis next_due_ = 0;
 
   // ---- The transaction
   int64_t changes_before_ = 0;  // rows that the connection had changed when it began
   bool totals_changed_ = false, marked_ = false, savepoint_ = false;
+  std::vector<tasks::Number> unsaved_texts_;
   std::vector<std::string> joined_, left_;  // instances of nodes: what becomes of their files is settled by its end
 };
 

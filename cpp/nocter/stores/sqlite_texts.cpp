@@ -6,7 +6,6 @@
 namespace nocter::stores {
 
 using tasks::Number;
-using tasks::TaskRow;
 
 namespace {
 int64_t bounded(size_t most) { return most > INT64_MAX ? INT64_MAX : static_cast<int64_t>(most); }
@@ -24,11 +23,27 @@ uint32_t SqliteTables::texts_of(Number task) {
 void SqliteTables::has_text(Number task, Texts which) {
   const uint32_t before = texts_of(task);
   if ((before & which) != 0) return;
-  {
+  Known* row = known(task);
+  if (row == nullptr) {
     Query query = write(sql::kUpdateTexts);
     query.with(task).with(before | which).next();
+    return;
   }
-  if (Known* row = known(task)) row->texts = before | which;
+  if (!row->texts_unsaved) unsaved_texts_.push_back(task);
+  row->texts = before | which;
+  row->texts_unsaved = true;
+}
+
+// Of rows that did not change after they got a text.
+void SqliteTables::save_texts() {
+  for (const Number task : unsaved_texts_) {
+    Known* row = known(task);
+    if (row == nullptr || !row->texts_unsaved) continue;
+    Query query = write(sql::kUpdateTexts);
+    query.with(task).with(row->texts).next();
+    row->texts_unsaved = false;
+  }
+  unsaved_texts_.clear();
 }
 
 void SqliteTables::read_texts(Number task, tasks::TaskTexts& out) {
@@ -324,15 +339,23 @@ void SqliteTables::insert_node(tasks::NodeRow& row) {
 }
 
 bool SqliteTables::find_node(int64_t node, tasks::NodeRow& out) {
+  for (const tasks::NodeRow& known : nodes_) {
+    if (known.node != node) continue;
+    out = known;
+    return true;
+  }
   Query query(connection_, sql::kFindNode);
   std::vector<tasks::NodeRow> found;
   query.with(node);
   read_nodes(query, found);
-  if (!found.empty()) out = found.front();
-  return !found.empty();
+  if (found.empty()) return false;
+  out = found.front();
+  nodes_.push_back(out);
+  return true;
 }
 
 void SqliteTables::update_node(const tasks::NodeRow& row) {
+  nodes_.clear();
   Query query = write(sql::kUpdateNode);
   query.with(row.node).with(row.name).with(row.instance).with(row.expires_at).with(row.dead).next();
 }
@@ -340,6 +363,7 @@ void SqliteTables::update_node(const tasks::NodeRow& row) {
 void SqliteTables::remove_node(int64_t node) {
   tasks::NodeRow row;
   if (!find_node(node, row)) return;
+  nodes_.clear();
   left_.push_back(row.instance);
   Query query = write(sql::kRemoveNode);
   query.with(node).next();

@@ -78,6 +78,7 @@ void SqliteTables::look_who_wrote() {
 
 void SqliteTables::commit() {
   shared_->check_process();
+  save_texts();
   if (!totals_changed_ && sqlite3_total_changes64(connection_.handle()) == changes_before_) {
     Query(connection_, sql::kCommit).next();
     return;
@@ -116,17 +117,17 @@ void SqliteTables::roll_back() noexcept {
 
 void SqliteTables::mark() {
   drop_mark();
+  save_texts();
   totals_at_mark_ = totals();
   marked_ = true;
 }
 
 void SqliteTables::back_to_mark() {
   if (savepoint_ && !planted("sqlite_mark_is_not_kept")) Query(connection_, sql::kBackToMark).next();
-  totals_ = totals_at_mark_;
-  cascades_ = Cascades::unknown;
-  rows_.clear();
-  numbers_.clear();
-  types_.clear();
+  const Totals totals = totals_at_mark_;
+  forget_all();
+  totals_ = totals;
+  totals_known_ = true;
   drop_mark();
 }
 
@@ -158,9 +159,12 @@ Query SqliteTables::write(const Sql& sql) {
 void SqliteTables::forget_all() noexcept {
   totals_known_ = false;
   cascades_ = Cascades::unknown;
+  next_due_known_ = false;
   rows_.clear();
   numbers_.clear();
   types_.clear();
+  nodes_.clear();
+  unsaved_texts_.clear();
 }
 
 int64_t SqliteTables::data_version() {
