@@ -100,7 +100,7 @@ BOOST_AUTO_TEST_CASE(dat_04_a_row_comes_back_as_it_was, *label("DAT-04")) {
   row.fence = row.token = row.claim = row.settled_token = UINT64_MAX;
   row.settled_status = INT32_MIN;
   row.node = INT64_MIN;
-  row.created_at = row.started_at = INT64_MAX - 1;
+  row.created_at = row.started_at = int64_t{1} << 53;
   row.due_at = 12;
   row.ended_at = 13;
   row.until = tasks::Until::notified;

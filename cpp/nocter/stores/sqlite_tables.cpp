@@ -106,6 +106,23 @@ struct Binder {
 
 int64_t bounded(size_t most) { return static_cast<int64_t>(std::min<size_t>(most, INT64_MAX)); }
 
+// So far no number of ours ever comes, and sums of such do not overflow.
+constexpr int64_t kSane = int64_t{1} << 53;
+
+bool sane(const TaskRow& row) {
+  for (const int64_t count :
+       {row.root, row.parent, row.open, row.children, row.open_children, row.failed_children, row.failed_children_seen,
+        row.mail, row.mail_bytes, row.tree_open, row.created_at, row.started_at, row.ended_at}) {
+    if (count < 0 || count > kSane) return false;
+  }
+  // Times that are only compared may lie as far away as somebody wants.
+  if (row.due_at < 0 || row.tree_ended_at < 0) return false;
+  return row.number > 0 && row.need >= -kSane && row.need <= kSane && !row.id.none() && row.phase >= Phase::ready &&
+         row.phase <= Phase::cancelled && row.woken_by >= Wake::first && row.woken_by <= Wake::rescue &&
+         row.until >= Until::nothing && row.until <= Until::notified && row.key_scope >= KeyScope::live_type &&
+         row.key_scope <= KeyScope::tree;
+}
+
 }  // namespace
 
 // ---- Types ----------------------------------------------------------------------------------------------------------
@@ -143,9 +160,7 @@ bool SqliteTables::read(Query& query, TaskRow& row, uint32_t& texts) const {
   quiet_columns(row, texts, reader);
   moving_columns(row, reader);
   ending_columns(row, reader);
-  return !row.id.none() && row.number > 0 && row.phase >= Phase::ready && row.phase <= Phase::cancelled &&
-         row.woken_by >= Wake::first && row.woken_by <= Wake::rescue && row.until >= Until::nothing &&
-         row.until <= Until::notified && row.key_scope >= KeyScope::live_type && row.key_scope <= KeyScope::tree;
+  return sane(row);
 }
 
 void SqliteTables::poisoned(const TaskRow& row) const {

@@ -15,6 +15,8 @@ using tasks::TaskId;
 namespace {
 // So many rows stay at hand between transactions: what is claimed is soon settled.
 constexpr size_t kRowsAtHand = 4096;
+// So far no total of ours ever comes, and sums of such do not overflow.
+constexpr int64_t kSane = int64_t{1} << 53;
 }  // namespace
 
 // ---- What all connections share -------------------------------------------------------------------------------------
@@ -181,7 +183,13 @@ uint64_t SqliteTables::commits() {
 void SqliteTables::read_totals(Totals& out) {
   Query query(connection_, sql::kReadTotals);
   if (!query.next()) connection_.fail(Status::store, "the row of its totals is missing");
-  out.each([&](auto& value) { query.get(value); });
+  bool sane = true;
+  out.each([&](auto& value) {
+    const int64_t found = query.number();
+    sane = sane && found >= 0 && found <= kSane;
+    value = static_cast<std::remove_reference_t<decltype(value)>>(found);
+  });
+  if (!sane) connection_.fail(Status::store, "its totals make no sense");
 }
 
 const SqliteTables::Totals& SqliteTables::totals() {
