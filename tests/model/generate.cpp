@@ -244,6 +244,8 @@ void Generator::fill(Op& op) {
       op.at("parent") = chance(70) ? kNone : any_task();
       op.at("root") = chance(70) ? kNone : any_task();
       op.at("roots") = chance(20);
+      op.at("after") = chance(60) ? kNone : any_task();
+      op.at("before") = chance(70) ? 0 : between(1, 20) * 100;
       op.at("most") = chance(50) ? 100 : between(1, 4);
       return;
   }

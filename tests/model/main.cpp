@@ -72,6 +72,7 @@ Setup setup_of(uint64_t seed, bool lasting, Broken broken) {
   setup.processes = lasting && seed % 2 == 1 ? 2 : 1;
   setup.broken = broken;
   setup.events = seed % 4 != 0;
+  setup.limits.message = 58;
   setup.limits.mailbox = 4;
   setup.limits.mailbox_bytes = 150;
   setup.limits.handed = 2;

@@ -229,6 +229,7 @@ Status Model::run(Notify& notify) {
   Task* task = look_up(notify.to);
   if (task == nullptr) return Status::unknown;
   if (ended(task->phase)) return Status::state;
+  if (notify.payload.size() > limits_.message) return Status::limit;
   if (!notify.key.empty() && task->message_keys.count(notify.key) != 0) return Status::exists;
   int64_t bytes = static_cast<int64_t>(notify.payload.size());
   for (const Message& message : task->mailbox) bytes += static_cast<int64_t>(message.payload.size());

@@ -37,7 +37,7 @@ constexpr Shape kShapes[kKinds] = {
     {"pause", {"node"}},
     {"resume", {"node"}},
     {"reopen", {}},
-    {"list", {"type", "status", "parent", "root", "roots", "most"}},
+    {"list", {"type", "status", "parent", "root", "roots", "most", "after", "before"}},
 };
 constexpr const char* kFaults[] = {"", "lost_reply", "lost_request", "late_duplicate"};
 

@@ -316,12 +316,14 @@ bool World::play_by_hand(const Op& op, bool& done) {
     }
     case Kind::list: {
       Filter filter;
-      const auto parent = task(op.at("parent")), root = task(op.at("root"));
-      if (!parent || !root) return true;
+      const auto parent = task(op.at("parent")), root = task(op.at("root")), after = task(op.at("after"));
+      if (!parent || !root || !after) return true;
       if (op.at("type") > 0) filter.type = kTypeNames[static_cast<size_t>(op.at("type") - 1) % kTypes];
       if (op.at("status") > 0) filter.status = static_cast<TaskStatus>(std::min<int64_t>(op.at("status"), 6));
       filter.parent = *parent;
       filter.root = *root;
+      filter.after = *after;
+      if (op.at("before") != 0) filter.created_before = now() - op.at("before");
       filter.roots_only = op.at("roots") != 0;
       filter.most = static_cast<size_t>(std::clamp<int64_t>(op.at("most"), 1, 100));
       return same_list(filter);
