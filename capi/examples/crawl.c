@@ -145,7 +145,9 @@ static int report(const char *url, const nocter_task *root) {
   if (root->status != NOCTER_TASK_COMPLETED) {
     const bool failed = root->status == NOCTER_TASK_FAILED;
     const nocter_text reason = failed ? root->failure.message : nocter_text_of("was cancelled");
-    fprintf(stderr, "crawl: %s: %.*s\n", url, (int)reason.size, reason.data);
+    add_broken(&totals, url, reason);
+    fprintf(stderr, "crawl: %s\n", totals.broken.items[0]);
+    free_strings(&totals.broken);
     return 2;
   }
   if (!read_totals(root->result, &totals)) {

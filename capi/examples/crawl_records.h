@@ -122,17 +122,17 @@ static uint64_t read_number(struct reader *reader, const char *before) {
   return number;
 }
 
-/* A string without its quotes, to be freed; NULL when there is none. */
+/* A string without its quotes, to be freed; NULL when there is none of those that are written here: plain ASCII. */
 static char *read_string(struct reader *reader) {
   expect(reader, "\"");
-  if (reader->at == NULL) return NULL;
-  const char *quote = memchr(reader->at, '"', (size_t)(reader->end - reader->at));
-  if (quote == NULL || memchr(reader->at, '\\', (size_t)(quote - reader->at)) != NULL) {
-    reader->at = NULL;
-    return NULL;
+  const char *begin = reader->at;
+  while (reader->at != NULL && (reader->at == reader->end || *reader->at != '"')) {
+    const bool plain = reader->at != reader->end && *reader->at >= ' ' && *reader->at <= '~' && *reader->at != '\\';
+    reader->at = plain ? reader->at + 1 : NULL;
   }
-  char *string = checked(strndup(reader->at, (size_t)(quote - reader->at)));
-  reader->at = quote + 1;
+  if (reader->at == NULL) return NULL;
+  char *string = checked(strndup(begin, (size_t)(reader->at - begin)));
+  reader->at++;
   return string;
 }
 

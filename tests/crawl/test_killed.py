@@ -159,3 +159,14 @@ def test_tsk_14_progress_is_shown_on_a_terminal_only(crawl, site):
     assert crawl.run(site.url())[2] == ""
     status, seen = Terminal(crawl.command(site.url("/a")), None).finish()
     assert status == 0 and b"fetched" in seen and b"2 pages" in seen
+
+
+def test_sec_11_what_somebody_else_wrote_into_the_file_does_nothing_to_the_terminal(crawl, site):
+    site.answers.update({"/": page("/a"), "/a": page("/")})
+    assert crawl.run(site.url())[0] == 0
+    for payload in ('{"url":"\u009b31m"}', '{"url":"\\u001b[31m"}', '{"url":"x"', "7"):
+        subprocess.run([TOOL, "--db", str(crawl.database), "submit", "crawl.page", payload], capture_output=True, check=False)
+    status, report, said = crawl.run(site.url("/a"))
+    assert (status, len(report), said) == (0, 1, "")
+    kinds = {record["failure"]["kind"] for record in crawl.records() if record["failure"]}
+    assert kinds <= {"Payload"}
