@@ -120,7 +120,7 @@ void the_failing_is_seen() {
 void add_allocation_tests(boost::unit_test::test_suite& all) {
   all.add(test_case("the_failing_is_seen", the_failing_is_seen, {"RSC-01"}));
   for (const Scenarios& scenarios : {base_scenarios(), blocking_scenarios(), ownership_scenarios(), worker_scenarios(),
-                                     retirement_scenarios(), keyed_scenarios()}) {
+                                     retirement_scenarios(), keyed_scenarios(), tasks_scenarios()}) {
     for (const Scenario& scenario : scenarios) {
       all.add(test_case(scenario.name, [scenario] { run(scenario); }, {"RSC-01", "GEN-02", "GEN-09"}));
     }

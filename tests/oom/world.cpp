@@ -32,6 +32,12 @@ nocter_keyed_counts still(nocter_keyed_counts counts) {
   return counts;
 }
 
+nocter_tasks_counts counts_of_tasks(nocter_tasks* tasks) {
+  nocter_tasks_counts counts = NOCTER_TASKS_COUNTS_INIT;
+  STATUS(nocter_tasks_count(tasks, &counts), NOCTER_OK);
+  return counts;
+}
+
 template <class Handle, class Create>
 void make_many(std::vector<Handle*>& handles, Create create) {
   static size_t many = 200;
@@ -53,6 +59,7 @@ void World::get_ready() {
   if (service != nullptr) before_ = counts_of(service);
   if (retirement != nullptr) retirement_before_ = retiring::counts_of(retirement);
   if (queue != nullptr) keyed_before_ = counts_of(queue);
+  if (tasks != nullptr) tasks_before_ = counts_of_tasks(tasks);
   threads_before_ = thread_count();
   descriptors_before_ = descriptor_count();
   drops_before_ = waiters.drops.load() + work.drops.load();
@@ -77,6 +84,10 @@ void World::check_nothing_changed() const {
     const nocter_keyed_counts now = still(counts_of(queue)), before = still(keyed_before_);
     HOLDS(std::memcmp(&now, &before, sizeof now) == 0);
   }
+  if (tasks != nullptr) {
+    const nocter_tasks_counts now = counts_of_tasks(tasks);
+    HOLDS(std::memcmp(&now, &tasks_before_, sizeof now) == 0);
+  }
   HOLDS(drops_before_ == waiters.drops.load() + work.drops.load());
   HOLDS(eventually([this] { return thread_count() <= threads_before_; }, 5'000));
   HOLDS(descriptor_count() == descriptors_before_);
@@ -99,6 +110,16 @@ void World::adopt() {
   take_over(cleanup, out.cleanup);
   take_over(queue, out.queue);
   take_over(pass, out.pass);
+  take_over(tasks, out.tasks);
+  take_over(clock, out.clock);
+  take_over(run, out.run);
+  if (lock != nullptr) STATUS(nocter_lock_release(std::exchange(lock, nullptr)), NOCTER_OK);
+  take_over(lock, out.lock);
+  nocter_value_free(std::exchange(out.shared, nullptr));
+  nocter_task_free(std::exchange(out.record, nullptr));
+  nocter_task_list_free(&out.records);
+  nocter_value_list_free(&out.values);
+  nocter_event_list_free(&out.events);
   discard(out.value);
 }
 
@@ -132,6 +153,10 @@ void World::end() {
     HOLDS(counts_of(queue).retained == 0);
   }
   nocter_keyed_destroy(queue);
+  nocter_run_drop(run);
+  STATUS(nocter_lock_release(lock), NOCTER_OK);
+  nocter_tasks_close(tasks);
+  nocter_clock_destroy(clock);
   nocter_workers_destroy(workers);
   HOLDS(sources_given.load() == sources_dropped.load());
   HOLDS(started.load() == stopped.load());

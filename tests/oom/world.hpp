@@ -33,6 +33,11 @@ struct World {
   nocter_cleanup* cleanup = nullptr;
   nocter_keyed* queue = nullptr;
   nocter_pass* pass = nullptr;
+  nocter_tasks* tasks = nullptr;
+  nocter_clock* clock = nullptr;
+  nocter_run* run = nullptr;
+  nocter_lock* lock = nullptr;
+  nocter_task_id task = {};
   nocter_notifier notifier = {};
 
   // What the caller holds.
@@ -78,6 +83,15 @@ struct World {
     nocter_cleanup* cleanup;
     nocter_keyed* queue;
     nocter_pass* pass;
+    nocter_tasks* tasks;
+    nocter_clock* clock;
+    nocter_run* run;
+    nocter_lock* lock;
+    nocter_value* shared;
+    const nocter_task* record;
+    nocter_task_list records;
+    nocter_value_list values;
+    nocter_event_list events;
     nocter_status each[4];
     int64_t due;
     nocter_retirement_id retirement_id;
@@ -128,6 +142,7 @@ struct World {
   nocter_blocking_counts before_ = {};
   nocter_retirement_counts retirement_before_ = {};
   nocter_keyed_counts keyed_before_ = {};
+  nocter_tasks_counts tasks_before_ = {};
   size_t threads_before_ = 0, descriptors_before_ = 0;
   uint64_t drops_before_ = 0;
 };
@@ -151,6 +166,7 @@ Scenarios ownership_scenarios();
 Scenarios retirement_scenarios();
 Scenarios keyed_scenarios();
 Scenarios worker_scenarios();
+Scenarios tasks_scenarios();
 
 // For calls that return no status.
 constexpr nocter_status as_status(bool held) { return held ? NOCTER_OK : NOCTER_E_INTERNAL; }

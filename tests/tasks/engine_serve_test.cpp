@@ -179,11 +179,13 @@ BOOST_AUTO_TEST_CASE(gen_12_submits_claims_suspends_messages_and_cancels_from_ma
   STATUS(nocter_tasks_serve(tasks, &handler, 1, 4, nullptr, &workers), NOCTER_OK);
   std::deque<Thread> threads;
   const uint64_t each = rounds(300, 40);
+  const char* const longer = std::getenv("NOCTER_STRESS_SECONDS");
+  const int64_t until = nocter_now_ns() + (longer != nullptr ? std::strtoll(longer, nullptr, 10) : 0) * 1'000'000'000;
   for (uint64_t t = 0; t < 4; t++) {
     threads.emplace_back([&, t] {
       auto random = random_stream(t);
       std::vector<nocter_task_id> mine;
-      for (uint64_t i = 0; i < each; i++) {
+      for (uint64_t i = 0; i < each || nocter_now_ns() < until; i++) {
         mine.push_back(submit(tasks, "a"));
         const nocter_task_id one = mine[below(random, mine.size())];
         if (random() % 8 == 0) {

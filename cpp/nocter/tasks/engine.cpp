@@ -33,7 +33,7 @@ std::shared_ptr<Engine> Engine::open(std::unique_ptr<Store> store, const EngineO
     throw StoreError(answer.status, answer.message);
   }
   engine->options_.clock->watch(*engine);
-  engine->say(Log::Level::information, "opened " + what + " as node " + options.node);
+  engine->say(Log::Level::information, {"opened ", what, " as node ", options.node});
   if (!options.by_hand) Keeper::start(engine);
   closing.engine = nullptr;
   engine->log_ = std::move(log);
@@ -311,10 +311,16 @@ Answer Engine::retry(const TaskId& id, TaskId& out) {
 
 // ---- The log --------------------------------------------------------------------------------------------------------
 
-void Engine::say(Log::Level level, const std::string& text) {
+void Engine::say(Log::Level level, std::initializer_list<std::string_view> parts) noexcept {
   constexpr size_t kMost = 100;  // lines that nobody has had time to speak
-  const Locked lock(mutex_);
-  if (unsaid_.size() < kMost) unsaid_.emplace_back(level, printable(text));
+  try {
+    std::string text;
+    for (const std::string_view part : parts) text += part;
+    text = printable(text);
+    const Locked lock(mutex_);
+    if (unsaid_.size() < kMost) unsaid_.emplace_back(level, std::move(text));
+  } catch (const std::bad_alloc&) {  // what happened is more than what is said of it
+  }
 }
 
 void Engine::speak() {

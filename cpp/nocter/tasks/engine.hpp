@@ -177,7 +177,7 @@ class Engine final : public std::enable_shared_from_this<Engine>, private Lane::
   void tell_keeper();
   Answer maintain_once(Maintain& maintain, bool purges);
   void lose_again();
-  void say(Log::Level level, const std::string& text);
+  void say(Log::Level level, std::initializer_list<std::string_view> parts) noexcept;
   void speak();
 
   const EngineOptions options_;

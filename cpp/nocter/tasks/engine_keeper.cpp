@@ -14,6 +14,7 @@ constexpr int64_t kNsPerMs = 1'000'000;
 constexpr int64_t kLongestRest = 5'000;       // between two pieces of upkeep, in milliseconds
 constexpr int64_t kLookForDead = 100;         // how often, in milliseconds
 constexpr int64_t kLively = 200, kDozy = 50;  // how long others are watched closely, and how often they are else
+constexpr int64_t kAfterError = 100;          // before upkeep that went wrong is tried again, in milliseconds
 constexpr int64_t kSoonest = 10;              // after something went wrong
 
 // What is left of a lease when a process stops trusting it: time for a run to hear of it before anybody else may begin.
@@ -80,7 +81,7 @@ void Engine::lost_node(int64_t node) {
       }
     }
   }
-  if (first) say(Log::Level::warning, "the lease of node " + options_.node + " was lost: others may run its tasks");
+  if (first) say(Log::Level::warning, {"the lease of node ", options_.node, " was lost: others may run its tasks"});
   tell_keeper();
 }
 
@@ -126,11 +127,11 @@ Answer Engine::maintain_once(Maintain& maintain, bool purges) {
   if (answer.status != Status::ok) return answer;
   searched_.store(true);
   if (maintain.rescued != 0)
-    say(Log::Level::information, "rescued " + std::to_string(maintain.rescued) + " tasks of lost workers");
+    say(Log::Level::information, {"rescued ", std::to_string(maintain.rescued), " tasks of lost workers"});
   if (maintain.repaired != 0)
-    say(Log::Level::warning, "repaired " + std::to_string(maintain.repaired) + " tasks that nobody had woken");
+    say(Log::Level::warning, {"repaired ", std::to_string(maintain.repaired), " tasks that nobody had woken"});
   if (maintain.purged != 0)
-    say(Log::Level::information, "purged " + std::to_string(maintain.purged) + " tasks past their retention");
+    say(Log::Level::information, {"purged ", std::to_string(maintain.purged), " tasks past their retention"});
   return answer;
 }
 
@@ -225,7 +226,7 @@ void Keeper::renew(int64_t& next) {
     const Answer answer = engine.renew(node);
     if (answer.status == Status::ok) renew_at = now + engine.options_.lease_ms / 3;
     if (answer.status < Status::ok && answer.status != Status::lease_lost) {
-      engine.say(Log::Level::warning, "the lease could not be renewed: " + answer.message);
+      engine.say(Log::Level::warning, {"the lease could not be renewed: ", answer.message});
       renew_at = now + std::max(kSoonest, engine.options_.lease_ms / 20);
       const Locked lock(engine.mutex_);
       engine.renew_at_ = std::min(renew_at, std::max(now + 1, engine.fence_at_));
@@ -255,16 +256,17 @@ void Keeper::maintain(int64_t& next) {
     look_for_dead_at_ = now + kLookForDead * kNsPerMs;
     needed = !engine.store_->dead_nodes().empty();
   }
-  bool more = false;
+  bool more = false, failed = false;
   if (needed) {
     engine.lose_again();
     for (int i = 0; i < Engine::kMostTurns && (i == 0 || more); i++) {
       Maintain maintain;
       const Answer answer = engine.maintain_once(maintain, true);
       more = answer.status == Status::ok && maintain.more;
+      failed = answer.status != Status::ok;
     }
     now = base::now_ns();
-    maintain_at_ = now + rest;
+    maintain_at_ = now + (failed ? kAfterError * kNsPerMs : rest);
     if (more) engine.upkeep_wanted_.store(true);
   }
   if (moved) {
@@ -279,7 +281,7 @@ void Keeper::maintain(int64_t& next) {
   next = std::min({next, maintain_at_, sweep_at_});
   if (engine.store_->shared_with_others()) next = std::min(next, now + kLookForDead * kNsPerMs);
   const Millis due = engine.next_due_.load();
-  if (due == kNever || options.clock->steered()) return;
+  if (failed || due == kNever || options.clock->steered()) return;
   next = std::min(next, now + std::clamp<int64_t>(due - engine.now(), 1, kLongestRest) * kNsPerMs);
 }
 
