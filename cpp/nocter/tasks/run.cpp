@@ -110,7 +110,7 @@ bool Run::is_staged_child(const TaskId& id) const {
 Answer Run::check_target(const TaskId& to) {
   if (is_staged_child(to)) return {};
   Record record;
-  const Answer answer = engine_->look([&](Store& store) { return store.get(to, record); });
+  Answer answer = engine_->look([&](Store& store) { return store.get(to, record); });
   if (answer.status != Status::ok) return answer;
   if (ended(record.row.phase)) return {Status::state, "the task has ended"};
   return {};
@@ -124,7 +124,7 @@ Answer Run::notify(const TaskId& to, std::string payload) {
   notify.by = claimed_;
   if (!atomic_) return ask(notify);
   if (lost_.load()) return {Status::lease_lost, "others may run this task by now"};
-  if (const Answer answer = check_target(to); answer.status != Status::ok) return answer;
+  if (Answer answer = check_target(to); answer.status != Status::ok) return answer;
   staged_.emplace_back(std::move(notify));
   return {};
 }
@@ -188,7 +188,7 @@ Answer Run::shared_put(std::string key, std::string value, bool if_absent, std::
   }
   if (lost_.load()) return {Status::lease_lost, "others may run this task by now"};
   if (if_absent) {
-    const Answer answer = shared_get(put.key, existing);
+    Answer answer = shared_get(put.key, existing);
     if (answer.status == Status::ok) return {Status::exists, {}};
     if (answer.status != Status::empty) return answer;
   }
