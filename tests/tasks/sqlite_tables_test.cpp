@@ -235,6 +235,36 @@ BOOST_AUTO_TEST_CASE(tsk_12_ready_ones_come_by_priority_and_then_by_number) {
 }
 
 // What one process knows of rows is dropped when another has written.
+// The row is read by index between the text and the commit, as when a renewal comes in the same batch.
+BOOST_AUTO_TEST_CASE(tsk_01_a_text_outlives_a_look_at_its_row) {
+  const Folder folder;
+  TaskRow row;
+  row.id = tasks::make_task_id();
+  row.type = 1;
+  {
+    const auto tables = open_tables(folder / "tasks.db");
+    tables->begin();
+    tables->make_type("type");
+    tables->insert_task(row);
+    tables->put_payload(row.number, "{}", "");
+    tables->commit();
+    tables->begin();
+    TaskRow found;
+    BOOST_REQUIRE(tables->load_task(row.number, found));
+    tables->put_state(row.number, "1");
+    std::vector<TaskRow> ready;
+    tables->ready(1, 10, ready);
+    BOOST_TEST(ready.size() == 1U);
+    tables->commit();
+  }
+  const auto tables = open_tables(folder / "tasks.db");
+  tables->begin();
+  tasks::TaskTexts texts;
+  tables->read_texts(row.number, texts);
+  BOOST_TEST(texts.state == "1");
+  tables->commit();
+}
+
 BOOST_AUTO_TEST_CASE(dur_01_two_writers_see_each_others_rows, *label("DUR-01")) {
   const Folder folder;
   const auto one = open_tables(folder / "tasks.db"), two = open_tables(folder / "tasks.db");

@@ -180,8 +180,13 @@ void SqliteTables::read_all(Query& query, size_t most, std::vector<TaskRow>& out
 }
 
 void SqliteTables::know(const TaskRow& row, uint32_t texts) {
-  const auto [there, fresh] = rows_.insert_or_assign(row.number, Known{row, texts});
-  if (!fresh) return;
+  if (Known* there = known(row.number)) {
+    there->row = row;
+    // A text that was put just now is not yet in what was read.
+    if (!there->texts_unsaved) there->texts = texts;
+    return;
+  }
+  const auto there = rows_.emplace(row.number, Known{row, texts}).first;
   try {
     numbers_[row.id] = row.number;
   } catch (...) {
