@@ -72,7 +72,7 @@ Answer Ledger::run(Settle& settle) {
 Answer Ledger::settle_staged(Number number, Settle& settle) {
   set_mark();
   for (Staged& part : settle.staged) {
-    const Answer answer = std::visit([this](auto& demand) { return run(demand); }, part);
+    Answer answer = std::visit([this](auto& demand) { return run(demand); }, part);
     // A message that was sent before is no obstacle; a key or a value that somebody else has by now is.
     const bool done =
         answer.status == Status::ok || (answer.status == Status::exists && std::holds_alternative<Notify>(part));
@@ -82,7 +82,7 @@ Answer Ledger::settle_staged(Number number, Settle& settle) {
     }
   }
   // A message to itself, or a child, has changed the row.
-  const Answer answer = settle_as_it_is(*load(number), settle);
+  Answer answer = settle_as_it_is(*load(number), settle);
   if (answer.status == Status::ok) {
     keep_mark();
   } else {
