@@ -24,6 +24,7 @@ struct Check {
   static constexpr size_t max_array_size = SIZE_MAX;
   static constexpr size_t max_key_size = SIZE_MAX;
   static constexpr size_t max_string_size = SIZE_MAX;
+  // NOLINTEND(readability-identifier-naming)
   bool nul = false;
 
   // A NUL as it is ends no JSON string, so the one that is found here was written as an escape.
