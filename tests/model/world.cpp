@@ -308,6 +308,8 @@ bool World::play_by_hand(const Op& op, bool& done) {
       if (!setup_.lasting) return true;
       // A process that ends may forget a little of how far the clock had come; that is not what is looked at here.
       clock_->advance(std::max<int64_t>(model_.now() - clock_->now_ms(), 0));
+      // What was under way to it ends with the process.
+      std::erase_if(late_, [&](const Late& late) { return late.request.op.label % setup_.processes == turn_; });
       stores_[turn_].reset();
       stores_[turn_] = opener_(how_to_open(), false);
       if (store().now() != std::max(model_.now(), clock_->now_ms()))
