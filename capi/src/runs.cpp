@@ -103,11 +103,13 @@ nocter_status read_failure(const nocter_failure* from, const tasks::Limits& limi
 }
 
 constexpr nocter_suspension kNoSuspension = NOCTER_SUSPENSION_INIT;
+// NOLINTBEGIN(bugprone-sizeof-expression): a member that is a pointer to structs is meant
 constexpr uint32_t kSuspensionEnds[] = {
     NOCTER_FIELD_END(nocter_suspension, size),      NOCTER_FIELD_END(nocter_suspension, until),
     NOCTER_FIELD_END(nocter_suspension, ids),       NOCTER_FIELD_END(nocter_suspension, count),
     NOCTER_FIELD_END(nocter_suspension, need),      NOCTER_FIELD_END(nocter_suspension, flags),
     NOCTER_FIELD_END(nocter_suspension, wake_at_ms)};
+// NOLINTEND(bugprone-sizeof-expression)
 
 nocter_status read_suspension(const nocter_suspension* from, const tasks::Limits& limits, const char* function,
                               Settle& to) {
@@ -169,6 +171,7 @@ nocter_status read_handlers(const nocter_task_handler* from, size_t count, const
     handler.user = read.user;
   }
   std::vector<std::string_view> types;
+  types.reserve(out.size());
   for (const Engine::Handler& handler : out) types.emplace_back(handler.type);
   std::sort(types.begin(), types.end());
   if (std::adjacent_find(types.begin(), types.end()) != types.end()) {
