@@ -155,6 +155,7 @@ nocter_status read_handlers(const nocter_task_handler* from, size_t count, const
   if (from == nullptr) return fail_null(function, "handlers");
   if (count == 0 || count > kMostTypes) return fail_argument(function, "count", "is not between 1 and 1000");
   const uint32_t step = from->size;
+  out.reserve(count);
   const auto* const bytes = reinterpret_cast<const unsigned char*>(from);
   for (size_t i = 0; i < count; i++) {
     const auto* const at = reinterpret_cast<const nocter_task_handler*>(bytes + i * step);

@@ -225,6 +225,7 @@ void make_task_list(std::vector<Record> records, nocter_task_list& out) {
   auto made = std::make_unique<HandedTasks>();
   made->records = std::move(records);
   made->tasks.resize(made->records.size());
+  made->pointers.reserve(made->records.size());
   for (size_t i = 0; i < made->records.size(); i++) {
     write_task(made->records[i], made->tasks[i]);
     made->pointers.push_back(&made->tasks[i]);

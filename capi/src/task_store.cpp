@@ -228,6 +228,7 @@ nocter_status nocter::capi::read_submissions(const nocter_submission* from, size
   if (from == nullptr) return fail_null(function, "submissions");
   if (count == 0 || count > kMostSubmissions) return fail_argument(function, "count", "is not between 1 and 100000");
   const uint32_t step = from->size;
+  out.reserve(count);
   const auto* const bytes = reinterpret_cast<const unsigned char*>(from);
   for (size_t i = 0; i < count; i++) {
     const auto* const at = reinterpret_cast<const nocter_submission*>(bytes + i * step);

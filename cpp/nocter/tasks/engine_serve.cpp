@@ -13,6 +13,7 @@ class Serving final : public base::Work {
  public:
   Serving(const std::shared_ptr<Engine>& engine, std::vector<Engine::Handler> handlers)
       : engine_(engine), handlers_(std::move(handlers)) {
+    types_.reserve(handlers_.size());
     for (const Engine::Handler& handler : handlers_) types_.push_back(handler.type);
   }
   void run(Interrupt& stop) override;
