@@ -171,7 +171,9 @@ nocter_status open_store(std::string_view url, const nocter_tasks_options& optio
   auto* made = base::make_handle<TasksHandle, kKind>(nullptr);
   if (made == nullptr) return fail(NOCTER_E_MEMORY, function, "out of memory");
   try {
-    made->engine = Engine::open(stores::open(url, opening.store), opening.engine, what, log);
+    auto store = stores::open(url, opening.store);
+    opening.engine.warnings = stores::warnings(url);
+    made->engine = Engine::open(std::move(store), opening.engine, what, log);
   } catch (const std::exception& thrown) {
     made->header.tag.disarm();
     base::end_handle<kKind>(made);

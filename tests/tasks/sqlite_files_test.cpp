@@ -1,5 +1,6 @@
 // The files: made for their owner alone, watched, and refused where they cannot be used safely. T-PERM.
 #include <dlfcn.h>
+#include <nocter.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -86,6 +87,30 @@ BOOST_AUTO_TEST_CASE(sec_04_what_others_may_do_is_told, *label("SEC-04")) {
   chmod(folder.path().c_str(), 01777);
   BOOST_TEST(stores::sqlite_warnings(folder / "tasks.db").size() == 1U);
   BOOST_TEST((refusal(folder / "tasks.db").first == Status::ok));
+}
+
+// Who opens it hears of it, and a name in it cannot play with the terminal that shows the log.
+BOOST_AUTO_TEST_CASE(sec_04_sec_11_the_log_tells_what_others_may_do, *label("SEC-04") * label("SEC-11")) {
+  const Folder folder;
+  const std::string path = folder / "with\x1b[31m colour.db";
+  Hand(path).close();
+  chmod(path.c_str(), 0644);
+  std::vector<std::pair<int32_t, std::string>> lines;
+  nocter_tasks_options options = NOCTER_TASKS_OPTIONS_INIT;
+  options.log_user = &lines;
+  options.log = [](void* user, int32_t level, nocter_text line) {
+    static_cast<decltype(lines)*>(user)->emplace_back(level, std::string(line.data, line.size));
+  };
+  nocter_tasks* tasks = nullptr;
+  BOOST_REQUIRE_EQUAL(nocter_tasks_open(nocter_text_of(("sqlite:" + path).c_str()), &options, &tasks), NOCTER_OK);
+  nocter_tasks_close(tasks);
+  size_t warnings = 0;
+  for (const auto& [level, line] : lines) {
+    BOOST_TEST(line.find('\x1b') == std::string::npos);
+    const bool told = line.find("\\x1b[31m colour.db: others than its owner have access") != std::string::npos;
+    if (level == NOCTER_LOG_WARNING && told) warnings++;
+  }
+  BOOST_TEST(warnings == 1U);
 }
 
 BOOST_AUTO_TEST_CASE(sec_06_a_path_is_never_a_uri, *label("SEC-06")) {

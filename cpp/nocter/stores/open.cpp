@@ -36,4 +36,12 @@ std::unique_ptr<tasks::Store> open(std::string_view url, const tasks::StoreOptio
                                                ":\"; there is \"memory:\" and \"sqlite:PATH\"");
 }
 
+std::vector<std::string> warnings(std::string_view url) {
+#ifdef NOCTER_SQLITE
+  if (url.starts_with(kSqlite)) return sqlite_warnings(std::string(url.substr(kSqlite.size())));
+#endif
+  (void)url;
+  return {};
+}
+
 }  // namespace nocter::stores

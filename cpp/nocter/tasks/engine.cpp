@@ -34,6 +34,7 @@ std::shared_ptr<Engine> Engine::open(std::unique_ptr<Store> store, const EngineO
   }
   engine->options_.clock->watch(*engine);
   engine->say(Log::Level::information, {"opened ", what, " as node ", options.node});
+  for (const std::string& warning : options.warnings) engine->say(Log::Level::warning, {warning});
   if (!options.by_hand) Keeper::start(engine);
   closing.engine = nullptr;
   engine->log_ = std::move(log);

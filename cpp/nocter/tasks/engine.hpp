@@ -45,9 +45,10 @@ class Log {
 std::string printable(std::string_view text);
 
 struct EngineOptions {
-  std::string node;           // its name for people
-  int64_t lease_ms = 15'000;  // at least 100
-  int64_t retention_ms = 0;   // 0: for ever
+  std::string node;                   // its name for people
+  std::vector<std::string> warnings;  // of the store, to be said once it is open
+  int64_t lease_ms = 15'000;          // at least 100
+  int64_t retention_ms = 0;           // 0: for ever
   int64_t event_retention_ms = 0;
   uint32_t poll_ms = 1'000;
   bool by_hand = false;  // no keeper
