@@ -42,7 +42,7 @@ constexpr uint32_t kOptionEnds[] = {
     NOCTER_END(retry_base_ms),
     NOCTER_END(retry_cap_ms),
     NOCTER_END(poll_ms),
-    NOCTER_END(clock),
+    NOCTER_END(clock),  // NOLINT(bugprone-sizeof-expression): a pointer to a struct is meant
     NOCTER_END(log),
     NOCTER_END(log_drop),
     NOCTER_END(log_user),
