@@ -64,6 +64,8 @@ void check_owner(const std::string& whole_path, const SqliteTuning& tuning) {
   for (const Connection::Use use : {Connection::Use::probe, Connection::Use::mender}) {
     Connection probe(whole_path, use, true, tuning);
     try {
+      // All of one moment: another process may be making its tables just now.
+      probe.run("BEGIN");
       const int64_t application = probe.number("PRAGMA application_id");
       const int64_t version = probe.number("PRAGMA user_version");
       // Of another program's database no more is looked at than its header.
