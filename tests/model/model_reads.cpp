@@ -152,7 +152,9 @@ Millis Model::next_due() const {
 std::string Model::check() const {
   std::ostringstream wrong;
   std::map<std::pair<std::string, std::string>, Number> live_keys;
-  for (const auto& [number, task] : state_.tasks) {
+  for (const auto& entry : state_.tasks) {
+    const Number number = entry.first;
+    const auto& task = entry.second;  // no structured binding: clang 14 lets no lambda name one
     const auto claim_that = [&, id = to_text(task.id)](const char* what, bool holds) {
       if (!holds && wrong.tellp() == 0) wrong << what << " does not hold for " << id;
     };
