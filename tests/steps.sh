@@ -94,7 +94,10 @@ count_script() {
 
 # Whatever loads a library built with AddressSanitizer loads its runtime first. What an interpreter itself leaves behind
 # at exit is not ours.
-asan_runtime() { printf 'env LD_PRELOAD=%s ASAN_OPTIONS=detect_leaks=0' "$(gcc -print-file-name=libasan.so)"; }
+# The C++ runtime comes along: the sanitizer looks for what throws exceptions when the program starts, and python has none.
+asan_runtime() {
+  printf 'env LD_PRELOAD=%s:%s ASAN_OPTIONS=detect_leaks=0' "$(gcc -print-file-name=libasan.so)" "$(gcc -print-file-name=libstdc++.so.6)"
+}
 
 # ---- The steps ------------------------------------------------------------------------------------------------
 
