@@ -1,5 +1,6 @@
 """Whatever happens to the processes, the report is the same: kill -9, Ctrl-C, several processes on one file."""
 
+import shutil
 import signal
 import subprocess
 import time
@@ -21,17 +22,22 @@ def finish(process, expected):
 def test_tsk_19_killed_at_random_moments_it_goes_on_to_the_same_report(crawl, documentation, choices, attempt):
     start, expected = documentation
     workers = str(choices.choice([1, 3, 8]))
-    kills = 0
-    for _ in range(8):
+    kills, longest = 0, 0.6
+    while kills < 8:
         process = crawl.start(start, "--workers", workers)
         try:
-            process.wait(choices.uniform(0.02, 0.6))
-            break
+            process.wait(choices.uniform(0.01, longest))
         except subprocess.TimeoutExpired:
             process.send_signal(signal.SIGKILL)
             process.wait()
             kills += 1
-    assert kills > 0
+            continue
+        if kills > 0:
+            break
+        longest /= 2  # the machine is so fast that it had ended before: once more, from the beginning
+        assert longest > 0.01
+        for file in crawl.database.parent.glob("crawl.db*"):
+            shutil.rmtree(file) if file.is_dir() else file.unlink()
     status, report, said = crawl.run(start, "--workers", workers)
     assert (status, report) == (1, expected), (attempt, kills, said)
     assert {record["status"] for record in crawl.records()} <= {"COMPLETED", "FAILED"}
