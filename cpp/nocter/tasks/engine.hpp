@@ -159,6 +159,11 @@ class Engine final : public std::enable_shared_from_this<Engine>, private Lane::
     bool cut;
   };
   static Slice slice_of(const base::Wait& wait, int64_t most_ms);
+  // In a list for the length of a wait; in none when there is no wait.
+  class Entered;
+  // Looks, then sleeps for at most most_ms() at a time, until look(answer) says that it is over; without a wait one look, and `nothing`.
+  template <class Look, class Most>
+  Answer look_and_wait(Waiter& waiter, const base::Wait* wait, Status nothing, Most&& most_ms, Look&& look);
   int64_t until_due() const;
   Answer claim_once(ClaimRequest& request);
   Answer claim_waiting(ClaimRequest& request, ClaimWaiter& waiter, const base::Wait& wait);

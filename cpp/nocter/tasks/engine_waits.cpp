@@ -54,6 +54,40 @@ int64_t Engine::until_due() const {
   return std::clamp<int64_t>(due - now(), 1, poll);
 }
 
+class Engine::Entered {
+ public:
+  Entered(Engine& engine, Waiters& list, Waiter& waiter, bool waits)
+      : engine_(engine), list_(list), waiter_(waiter), waits_(waits), in_(waits && engine.enter(list, waiter)) {}
+  ~Entered() {
+    if (in_) engine_.leave(list_, waiter_);
+  }
+  Entered(const Entered&) = delete;
+  Entered& operator=(const Entered&) = delete;
+  // False when it would have waited, and the store is closed.
+  explicit operator bool() const { return in_ || !waits_; }
+
+ private:
+  Engine& engine_;
+  Waiters& list_;
+  Waiter& waiter_;
+  const bool waits_, in_;
+};
+
+template <class Look, class Most>
+Answer Engine::look_and_wait(Waiter& waiter, const Wait* wait, Status nothing, Most&& most_ms, Look&& look) {
+  for (Woken why = Woken::changed;;) {
+    const uint64_t seen = waiter.woken.version();
+    Answer answer;
+    if (look(answer)) return answer;
+    if (wait == nullptr) return {nothing, {}};
+    if (why != Woken::changed) return {status_of(why), {}};
+    const Slice slice = slice_of(*wait, most_ms());
+    why = waiter.woken.wait(seen, slice.wait, base::default_patience());
+    if (why == Woken::closed) return closed_answer();
+    if (why == Woken::timed_out && slice.cut) why = Woken::changed;
+  }
+}
+
 // ---- Claims ---------------------------------------------------------------------------------------------------------
 
 // Runs made before the claim, so that nothing can fail once the store has given tasks out.
@@ -221,26 +255,14 @@ Answer Engine::await(const TaskId& id, const Wait* wait, Record& out) {
   if (!use) return closed_answer();
   EndWaiter waiter;
   waiter.task = id;
-  if (wait != nullptr && !enter(enders_of(id), waiter)) return closed_answer();
-  struct Leaving {
-    Engine& engine;
-    EndWaiter& waiter;
-    bool entered;
-    ~Leaving() {
-      if (entered) engine.leave(engine.enders_of(waiter.task), waiter);
-    }
-  } leaving{*this, waiter, wait != nullptr};
-  for (Woken why = Woken::changed;;) {
-    const uint64_t seen = waiter.woken.version();
-    Answer answer = look([&](Store& store) { return store.get(id, out); });
-    if (answer.status != Status::ok || ended(out.row.phase)) return answer;
-    if (wait == nullptr) return {Status::pending, {}};
-    if (why != Woken::changed) return {status_of(why), {}};
-    const Slice slice = slice_of(*wait, options_.poll_ms);
-    why = waiter.woken.wait(seen, slice.wait, base::default_patience());
-    if (why == Woken::closed) return closed_answer();
-    if (why == Woken::timed_out && slice.cut) why = Woken::changed;
-  }
+  const Entered entered(*this, enders_of(id), waiter, wait != nullptr);
+  if (!entered) return closed_answer();
+  return look_and_wait(
+      waiter, wait, Status::pending, [&] { return options_.poll_ms; },
+      [&](Answer& answer) {
+        answer = look([&](Store& store) { return store.get(id, out); });
+        return answer.status != Status::ok || ended(out.row.phase);
+      });
 }
 
 // ---- Locks ----------------------------------------------------------------------------------------------------------
@@ -251,34 +273,33 @@ Answer Engine::acquire(LockAcquire& wanted, const Wait* wait) {
   LockWaiter waiter;
   const std::string name = wanted.name;  // the request is away while it is executed
   waiter.name = name;
-  if (wait != nullptr && !enter(lockers_, waiter)) return closed_answer();
-  struct Leaving {
+  // Once it has left the list: it may have been called for a lock that it does not take.
+  struct PassingOn {
     Engine& engine;
     LockWaiter& waiter;
-    bool entered;
-    ~Leaving() {
-      if (!entered) return;
-      engine.leave(engine.lockers_, waiter);
+    bool waits;
+    ~PassingOn() {
+      if (!waits) return;
       const Locked lock(engine.mutex_);
       if (waiter.called) engine.call_lockers(waiter.name);
     }
-  } leaving{*this, waiter, wait != nullptr};
-  for (Woken why = Woken::changed;;) {
-    const uint64_t seen = waiter.woken.version();
-    {
-      const Locked lock(mutex_);
-      waiter.called = false;
-    }
-    Answer answer = ask(wanted);
-    if (answer.status != Status::held || wait == nullptr) return answer;
-    if (why != Woken::changed) return {status_of(why), {}};
-    int64_t most = options_.poll_ms;
-    if (!options_.clock->steered()) most = std::clamp<int64_t>(wanted.until - now() + 1, 1, most);
-    const Slice slice = slice_of(*wait, most);
-    why = waiter.woken.wait(seen, slice.wait, base::default_patience());
-    if (why == Woken::closed) return closed_answer();
-    if (why == Woken::timed_out && slice.cut) why = Woken::changed;
-  }
+  } passing_on{*this, waiter, wait != nullptr};
+  const Entered entered(*this, lockers_, waiter, wait != nullptr);
+  if (!entered) return closed_answer();
+  return look_and_wait(
+      waiter, wait, Status::held,
+      [&]() -> int64_t {
+        const int64_t poll = options_.poll_ms;
+        return options_.clock->steered() ? poll : std::clamp<int64_t>(wanted.until - now() + 1, 1, poll);
+      },
+      [&](Answer& answer) {
+        {
+          const Locked lock(mutex_);
+          waiter.called = false;
+        }
+        answer = ask(wanted);
+        return answer.status != Status::held;
+      });
 }
 
 // ---- Events ---------------------------------------------------------------------------------------------------------
@@ -287,26 +308,14 @@ Answer Engine::events(uint64_t after, size_t most, const Wait* wait, std::vector
   const Use use(*this);
   if (!use) return closed_answer();
   Waiter waiter;
-  if (wait != nullptr && !enter(readers_, waiter)) return closed_answer();
-  struct Leaving {
-    Engine& engine;
-    Waiter& waiter;
-    bool entered;
-    ~Leaving() {
-      if (entered) engine.leave(engine.readers_, waiter);
-    }
-  } leaving{*this, waiter, wait != nullptr};
-  for (Woken why = Woken::changed;;) {
-    const uint64_t seen = waiter.woken.version();
-    Answer answer = look([&](Store& store) { return store.events(after, most, out); });
-    if (answer.status < Status::ok || !out.empty()) return answer;
-    if (wait == nullptr) return {Status::empty, {}};
-    if (why != Woken::changed) return {status_of(why), {}};
-    const Slice slice = slice_of(*wait, options_.poll_ms);
-    why = waiter.woken.wait(seen, slice.wait, base::default_patience());
-    if (why == Woken::closed) return closed_answer();
-    if (why == Woken::timed_out && slice.cut) why = Woken::changed;
-  }
+  const Entered entered(*this, readers_, waiter, wait != nullptr);
+  if (!entered) return closed_answer();
+  return look_and_wait(
+      waiter, wait, Status::empty, [&] { return options_.poll_ms; },
+      [&](Answer& answer) {
+        answer = look([&](Store& store) { return store.events(after, most, out); });
+        return answer.status < Status::ok || !out.empty();
+      });
 }
 
 }  // namespace nocter::tasks

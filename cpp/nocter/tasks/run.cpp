@@ -8,6 +8,10 @@
 
 namespace nocter::tasks {
 
+namespace {
+Answer lost_answer() { return {Status::lease_lost, "others may run this task by now"}; }
+}  // namespace
+
 Run* Run::make(const std::shared_ptr<Engine>& engine) { return base::make_handle<Run, base::Kind::run>(engine); }
 
 Run::Run(const std::shared_ptr<Engine>& engine) : header(base::Kind::run), engine_(engine) {
@@ -50,7 +54,7 @@ Answer Run::heard(Answer answer) {
 
 template <class Demand>
 Answer Run::ask(Demand& demand) {
-  if (lost_.load()) return {Status::lease_lost, "others may run this task by now"};
+  if (lost_.load()) return lost_answer();
   return heard(engine_->ask(demand));
 }
 
@@ -59,7 +63,7 @@ Answer Run::ask(Demand& demand) {
 Answer Run::update_state(std::string state) {
   UpdateState update{claimed_, std::move(state)};
   if (!atomic_) return ask(update);
-  if (lost_.load()) return {Status::lease_lost, "others may run this task by now"};
+  if (lost_.load()) return lost_answer();
   staged_.emplace_back(std::move(update));
   return {};
 }
@@ -77,7 +81,7 @@ Answer Run::submit(std::vector<Submission> tasks, std::vector<TaskId>& ids) {
 
 // What a store would refuse whatever happens until the outcome is refused now.
 Answer Run::stage_submission(std::vector<Submission> tasks, std::vector<TaskId>& ids) {
-  if (lost_.load()) return {Status::lease_lost, "others may run this task by now"};
+  if (lost_.load()) return lost_answer();
   if (cancel_requested_.load()) return {Status::cancelled, {}};
   int64_t children = record_.row.children + static_cast<int64_t>(tasks.size());
   for (const Staged& one : staged_) {
@@ -123,7 +127,7 @@ Answer Run::notify(const TaskId& to, std::string payload) {
   notify.payload = std::move(payload);
   notify.by = claimed_;
   if (!atomic_) return ask(notify);
-  if (lost_.load()) return {Status::lease_lost, "others may run this task by now"};
+  if (lost_.load()) return lost_answer();
   if (Answer answer = check_target(to); answer.status != Status::ok) return answer;
   staged_.emplace_back(std::move(notify));
   return {};
@@ -149,7 +153,7 @@ const Staged* Run::staged_shared(std::string_view key) const {
 }
 
 Answer Run::step_get(const std::string& name, std::string_view& out) {
-  if (lost_.load()) return {Status::lease_lost, "others may run this task by now"};
+  if (lost_.load()) return lost_answer();
   std::string value;
   if (const Staged* staged = staged_step(name)) {
     value = std::get<StepPut>(*staged).value;
@@ -164,7 +168,7 @@ Answer Run::step_get(const std::string& name, std::string_view& out) {
 Answer Run::step_put(std::string name, std::string value) {
   StepPut put{claimed_, std::move(name), std::move(value)};
   if (!atomic_) return ask(put);
-  if (lost_.load()) return {Status::lease_lost, "others may run this task by now"};
+  if (lost_.load()) return lost_answer();
   if (staged_step(put.name) != nullptr) return {Status::exists, {}};
   std::string there;
   Answer answer = heard(engine_->look([&](Store& store) { return store.step(claimed_, put.name, there); }));
@@ -186,7 +190,7 @@ Answer Run::shared_put(std::string key, std::string value, bool if_absent, std::
     existing = std::move(put.existing);
     return answer;
   }
-  if (lost_.load()) return {Status::lease_lost, "others may run this task by now"};
+  if (lost_.load()) return lost_answer();
   if (if_absent) {
     Answer answer = shared_get(put.key, existing);
     if (answer.status == Status::ok) return {Status::exists, {}};
@@ -238,7 +242,7 @@ Answer Run::children(std::vector<Record>& out) {
 }
 
 Answer Run::heartbeat() {
-  if (lost_.load()) return {Status::lease_lost, "others may run this task by now"};
+  if (lost_.load()) return lost_answer();
   if (Answer answer = engine_->renew(record_.row.node); answer.status != Status::ok) return heard(std::move(answer));
   Record record;
   Answer answer = engine_->look([&](Store& store) { return store.get(claimed_.id, record); });
@@ -247,7 +251,7 @@ Answer Run::heartbeat() {
       record.row.token == claimed_.token) {
     return answer;
   }
-  return heard({Status::lease_lost, "others may run this task by now"});
+  return heard(lost_answer());
 }
 
 // ---- The end --------------------------------------------------------------------------------------------------------
