@@ -25,6 +25,8 @@ inline constexpr bool kThreadSanitizer = true;
 inline constexpr bool kThreadSanitizer = false;
 #endif
 inline constexpr bool kSanitized = kAddressSanitizer || kThreadSanitizer;
+// How long a program may take to leave: ThreadSanitizer alone sleeps for a second there.
+inline constexpr int kLeave = kSanitized ? 5'000 : 1'000;
 
 struct Ending {
   int exit_code = 0;

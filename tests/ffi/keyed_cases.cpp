@@ -551,7 +551,7 @@ CASE(ffi_11_fork_inside_a_pass_and_a_source, "FFI-11") {
 
 // ---- Leaving the process --------------------------------------------------------------------------------------------------
 
-CASE_ENDING(ffi_17_exit_with_busy_passes, "FFI-17", {.exit_code = 3, .leaves_within_ms = kSanitized ? 5'000 : 1'000}) {
+CASE_ENDING(ffi_17_exit_with_busy_passes, "FFI-17", {.exit_code = 3, .leaves_within_ms = kLeave}) {
   nocter_keyed* const of = queue(64, 4);
   const auto run = [](void* user, nocter_text key, nocter_pass*) -> nocter_status {
     const nocter_status status = nocter_keyed_notify(static_cast<nocter_keyed*>(user), key);

@@ -203,8 +203,6 @@ CASE(ffi_16_a_message_is_the_threads_own, "FFI-16") {
 
 namespace {
 
-constexpr int kLeave = kSanitized ? 5'000 : 1'000;
-
 // Workers that compute, that sleep and that wait, callers that wait, and one thread that keeps the locks busy.
 void be_busy() {
   static nocter_blocking* of;

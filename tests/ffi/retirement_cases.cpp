@@ -335,8 +335,7 @@ CASE(ffi_12_eintr_flag_ends_each_wait_of_a_retirement, "FFI-12") {
   check_all_dropped();
 }
 
-CASE_ENDING(ffi_17_exit_while_cleanups_run, "FFI-17",
-            {.exit_code = 3, .leaves_within_ms = kSanitized ? 5'000 : 1'000}) {
+CASE_ENDING(ffi_17_exit_while_cleanups_run, "FFI-17", {.exit_code = 3, .leaves_within_ms = kLeave}) {
   static std::atomic<int> running;
   running = 0;
   nocter_retirement* const of = retirement(8, 4);

@@ -246,7 +246,7 @@ CASE(ffi_18_tasks_on_the_smallest_stack, "FFI-18") {
   nocter_tasks_close(tasks);
 }
 
-CASE_ENDING(ffi_17_exit_with_tasks_that_run, "FFI-17", {.leaves_within_ms = 1'000}) {
+CASE_ENDING(ffi_17_exit_with_tasks_that_run, "FFI-17", {.leaves_within_ms = kLeave}) {
   nocter_tasks* const tasks = store();
   serve(
       tasks, "a",

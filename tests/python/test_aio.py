@@ -34,6 +34,9 @@ LOOPS = {"asyncio": asyncio.SelectorEventLoop, "without_readers": LoopWithoutRea
 if importlib.util.find_spec("uvloop"):  # Debian packages it for its own interpreter alone
     LOOPS["uvloop"] = importlib.import_module("uvloop").new_event_loop
 chosen = LOOPS["asyncio"]
+for make in LOOPS.values():  # the first of a kind may open what the process keeps, and tests count descriptors
+    with asyncio.Runner(loop_factory=make) as first:
+        first.run(asyncio.sleep(0))
 
 
 @pytest.fixture(autouse=True, params=LOOPS)

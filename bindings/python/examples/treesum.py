@@ -122,7 +122,7 @@ class Console:
 
     def draw_bar(self, total, done, files):
         now = time.monotonic()
-        if not self.bar_wanted or now - self.bar_time < REDRAW_SECONDS:
+        if now - self.bar_time < REDRAW_SECONDS:
             return
         percent = done * 100 // total if done < total else 100
         bar = b"#" * (percent // 10) + b"-" * (10 - percent // 10)
@@ -290,17 +290,19 @@ class Summing:
         self.bytes += outcome.size
 
     def draw_bar(self):
+        if not self.console.bar_wanted:
+            return
         done = sum(worker.bytes_read for worker in self.workers)
         self.console.draw_bar(self.total_bytes, done, self.files)
 
     def take(self, job, waiting):
         """The outcome of a job. Pending or Interrupted when it has not ended."""
+        self.draw_bar()
         while waiting and self.console.bar_wanted:
-            self.draw_bar()
             try:
                 return self.service.take(job, REDRAW_SECONDS, self.console.interrupt)
             except nocter.Timeout:
-                pass
+                self.draw_bar()
         return self.service.take(job, None if waiting else 0, self.console.interrupt if waiting else None)
 
     def finish_oldest(self, waiting):
