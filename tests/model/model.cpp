@@ -8,7 +8,7 @@ namespace tasks_model {
 using namespace nocter::tasks;
 
 Answer Model::apply(Demand& demand, Millis clock) {
-  now_ = std::max(now_, clock);
+  see(clock);
   ended_now_.clear();
   asked_now_.clear();
   ready_now_.clear();

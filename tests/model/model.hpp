@@ -2,6 +2,7 @@
 // stores are built. It reads no clock and draws nothing: the caller says what time it is, and what the store has drawn for a retry.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <map>
 #include <optional>
@@ -131,6 +132,8 @@ class Model {
   const std::vector<Event>& events() const { return state_.events; }
   nocter::tasks::Counts count() const;
   Millis now() const { return now_; }
+  // Somebody looked at the store's clock: what it has shown once it does not go behind.
+  void see(Millis clock) { now_ = std::max(now_, clock); }
   bool current(const Claimed& by) const;
   bool knows(uint64_t claim) const { return state_.claims.count(claim) != 0; }  // it was given something
   Answer step(const Claimed& by, const std::string& name, std::string& out) const;
