@@ -29,6 +29,9 @@ constexpr int64_t kStart = 1'000'000'000'000;
 constexpr int64_t kYield = 25'000;
 // So many yields in a row of the only thread that could run: then a deadline passes rather than one more.
 constexpr unsigned kPatienceAlone = 12;
+// So many deadlines of one thread pass before their time at no cost. One that looks again every now and then, for ever, would otherwise do
+// nothing else in some schedule.
+constexpr unsigned kExpiresFreely = 3;
 
 // A stack costs a map and an unmap; the explorer needs a handful of them a hundred thousand times.
 class Stacks {
@@ -82,6 +85,7 @@ struct Fiber {
   std::function<bool()> condition;
   uint32_t gives_way_to = 0;  // after a yield: who has to run first, one bit each
   unsigned yields_alone = 0;
+  unsigned expired = 0;  // how many of its deadlines have passed
   unsigned locks = 0;
   ThreadState thread_state = {};
   Handling handling;
@@ -185,7 +189,8 @@ Next decide(int from, bool yields) {
   for (uint8_t i = 0; i < world->fibers.size(); i++) {
     const Fiber& fiber = world->fibers[i];
     if (fiber.state == State::sleeps && fiber.deadline != kForever) {
-      options[size++] = {Option::expire, i, static_cast<uint8_t>(must_expire ? 0 : cost)};
+      const bool too_often = fiber.expired >= kExpiresFreely && eligible != 0;
+      options[size++] = {Option::expire, i, static_cast<uint8_t>(must_expire ? 0 : too_often ? 1 : cost)};
     }
   }
   if (size == 0) {
@@ -254,6 +259,7 @@ void apply(const Option& option) {
     case Option::expire:
       world->time = std::max(world->time, fiber.deadline);
       fiber.slept = Slept::timed_out;
+      fiber.expired++;
       note(option.thread, "(deadline passes)");
       break;
     case Option::spurious:

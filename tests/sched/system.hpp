@@ -128,6 +128,8 @@ inline constexpr int kEverybody = INT32_MAX;
 inline int64_t read_clock(clockid_t) { return sched::now(); }
 inline int64_t now_ns() { return sched::now(); }
 inline int64_t coarse_now_ns() { return sched::now(); }
+inline int64_t wall_now_ms() { return sched::now() / 1'000'000; }
+inline int64_t boot_now_ms() { return sched::now() / 1'000'000; }
 inline int64_t second() { return sched::now() / 1'000'000'000; }
 
 inline Slept futex_sleep(const uint32_t* word, uint32_t expected, const uint32_t* other, uint32_t other_expected,
@@ -146,6 +148,14 @@ inline void prefer_large_pages(void*, size_t) {}
 
 // The same one always, so that a schedule can be played again.
 inline uint64_t random_seed() { return 1; }
+// Names that differ is all that is asked of them here.
+inline uint64_t random_bytes_given = 0;
+inline bool random_bytes(void* out, size_t size) {
+  for (size_t i = 0; i < size; i++)
+    static_cast<unsigned char*>(out)[i] = static_cast<unsigned char>(random_bytes_given >> i % 8 * 8);
+  random_bytes_given++;
+  return true;
+}
 
 inline void scheduling_point(const char* where) { sched::point(where); }
 

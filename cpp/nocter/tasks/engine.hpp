@@ -51,7 +51,8 @@ struct EngineOptions {
   int64_t retention_ms = 0;           // 0: for ever
   int64_t event_retention_ms = 0;
   uint32_t poll_ms = 1'000;
-  bool by_hand = false;  // no keeper
+  bool by_hand = false;    // no keeper
+  bool own_keeper = true;  // a thread of its own; else whoever opens it runs a Keeper somewhere
   Limits limits;
   std::shared_ptr<Clock> clock;  // the store's
 };

@@ -76,9 +76,10 @@ class Engine::Entered {
 template <class Look, class Most>
 Answer Engine::look_and_wait(Waiter& waiter, const Wait* wait, Status nothing, Most&& most_ms, Look&& look) {
   for (Woken why = Woken::changed;;) {
-    const uint64_t seen = waiter.woken.version();
+    uint64_t seen = waiter.woken.version();
     Answer answer;
     if (look(answer)) return answer;
+    if (base::planted("waiter_looks_first")) seen = waiter.woken.version();
     if (wait == nullptr) return {nothing, {}};
     if (why != Woken::changed) return {status_of(why), {}};
     const Slice slice = slice_of(*wait, most_ms());
@@ -113,6 +114,10 @@ class Spare {
   void take(size_t count, Run** out) {
     for (; taken_ < count; taken_++) {
       out[taken_] = runs_[taken_];
+      if (base::planted("run_is_listed_late")) {
+        const Locked lock(engine_.mutex_);
+        engine_.list(*runs_[taken_]);
+      }
       out[taken_]->begin();
     }
   }
@@ -170,7 +175,7 @@ Answer Engine::claim(const Types& types, uint32_t most, const Wait* wait, Run** 
       ClaimWaiter& waiter;
       ~Leaving() {
         const Locked lock(engine.mutex_);
-        if (waiter.called || waiter.owes) engine.pass_on(waiter);
+        if ((waiter.called || waiter.owes) && !base::planted("call_is_not_passed_on")) engine.pass_on(waiter);
         engine.claimers_.leave(waiter);
         engine.waiting_.fetch_sub(1);
       }
@@ -186,15 +191,18 @@ Answer Engine::claim_waiting(ClaimRequest& request, ClaimWaiter& waiter, const W
   Woken why = Woken::changed;
   for (;;) {
     bool was_swept;
+    uint64_t seen;
     {
       const Locked lock(mutex_);
       if (closed()) return closed_answer();
       if (!waiter.entered) claimers_.enter(waiter);
+      // With the entry, in one step: who is called has left the list, and would sleep there unseen if it took the call for an old one.
+      seen = waiter.woken.version();
       waiter.owes = std::exchange(waiter.called, false);
       was_swept = std::exchange(waiter.swept, false);
     }
-    const uint64_t seen = waiter.woken.version();
     Answer answer = claim_once(request);
+    if (base::planted("claimer_looks_first")) seen = waiter.woken.version();
     {
       const Locked lock(mutex_);
       if (answer.status >= Status::ok) waiter.owes = false;

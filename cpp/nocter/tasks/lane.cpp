@@ -98,6 +98,7 @@ void Lane::lead(Request& own) {
       batch[count] = place->request;
     }
   }
+  if (base::planted("lane_answers_early") && count > 1) call(*places[--count], Turn::answered);
   execute_batch({batch, count});
   Place* next;
   {
@@ -105,7 +106,7 @@ void Lane::lead(Request& own) {
     next = pop();
     if (next == nullptr) busy_ = false;
   }
-  if (next != nullptr) call(*next, Turn::leads);
+  if (next != nullptr && !base::planted("lane_has_no_heir")) call(*next, Turn::leads);
   for (size_t i = 1; i < count; i++) call(*places[i], Turn::answered);
 }
 
