@@ -118,9 +118,9 @@ BOOST_AUTO_TEST_CASE(sec_05_a_schema_with_anything_else_in_it_is_refused, *label
            "CREATE TABLE evil (x)",
            "ALTER TABLE task ADD COLUMN evil INTEGER",
            "ALTER TABLE task ADD COLUMN evil INTEGER GENERATED ALWAYS AS (number * 2)",
-           "DROP INDEX task_ready",
+           "DROP INDEX task_place",
            "DROP TABLE step; CREATE VIEW step AS SELECT 1 AS task, 'a' AS name, 'b' AS value",
-           "DROP INDEX task_ready; CREATE INDEX task_ready ON task (type, priority, number) WHERE phase = 1",
+           "DROP INDEX task_place; CREATE INDEX task_place ON task (phase, place)",
            "ANALYZE",
        }) {
     const Folder folder;
@@ -164,7 +164,7 @@ BOOST_AUTO_TEST_CASE(dur_08_damage_is_an_error_that_names_the_file, *label("DUR-
   fill(other / "tasks.db");
   content = file_content(other / "tasks.db");
   const int64_t page =
-      std::stoll(ask_sql(other / "tasks.db", "SELECT rootpage FROM sqlite_schema WHERE name = 'task_ready'"));
+      std::stoll(ask_sql(other / "tasks.db", "SELECT rootpage FROM sqlite_schema WHERE name = 'task_place'"));
   for (int64_t i = (page - 1) * 4096; i < page * 4096; i++) content[static_cast<size_t>(i)] = static_cast<char>(0xee);
   write_file(other / "tasks.db", content);
   Hand hand(other / "tasks.db");

@@ -88,15 +88,14 @@ std::string inconsistency(const std::string& path) {
   static constexpr std::pair<const char*, const char*> kQuestions[] = {
       {"I-01: ended is when a task is in an end phase",
        "SELECT number FROM task WHERE (phase >= 5) <> (ended_at <> 0)"},
-      {"a total by phase",
-       "SELECT 1 FROM totals WHERE ready <> (SELECT count(*) FROM task WHERE phase = 1) OR "
-       "delayed <> (SELECT count(*) FROM task WHERE phase = 2) OR running <> (SELECT count(*) FROM task WHERE phase = "
-       "3) OR "
-       "suspended <> (SELECT count(*) FROM task WHERE phase = 4) OR completed <> (SELECT count(*) FROM task WHERE "
-       "phase = 5) "
-       "OR failed <> (SELECT count(*) FROM task WHERE phase = 6) OR cancelled <> (SELECT count(*) FROM task WHERE "
-       "phase = 7)"},
-      {"a number that could come again", "SELECT number FROM task WHERE number > (SELECT last_task FROM totals)"},
+      {"a place that is not the task's",
+       "SELECT number FROM task WHERE (place, rank) <> (CASE phase WHEN 1 THEN type WHEN 3 THEN node WHEN 2 THEN "
+       "ifnull(due_at, "
+       "9223372036854775807) WHEN 4 THEN ifnull(due_at, 9223372036854775807) ELSE ifnull(tree_ended_at, "
+       "9223372036854775807) END, "
+       "CASE phase WHEN 1 THEN -priority WHEN 3 THEN claim ELSE 0 END)"},
+      {"a number that could come again",
+       "SELECT number FROM message WHERE number > (SELECT value FROM counter WHERE name = 'last_message')"},
       {"I-03: a suspended task with mail", "SELECT number FROM task WHERE phase = 4 AND mail > 0"},
       {"I-03: a suspended task whose join is fulfilled",
        "SELECT number FROM task WHERE phase = 4 AND until IN (1, 2) AND need <= 0"},
@@ -120,7 +119,7 @@ std::string inconsistency(const std::string& path) {
        "<> "
        "(SELECT ifnull(sum(length(CAST(payload AS BLOB))), 0) FROM message m WHERE m.task = t.number)"},
       {"which texts a task has",
-       "SELECT number FROM task WHERE (texts & 1) = 0 AND EXISTS (SELECT 1 FROM task_payload t WHERE t.task = number) "
+       "SELECT number FROM task WHERE (texts & 1 <> 0) <> EXISTS (SELECT 1 FROM task_payload t WHERE t.task = number) "
        "OR "
        "(texts & 2 <> 0) <> EXISTS (SELECT 1 FROM task_state t WHERE t.task = number) OR "
        "(texts & 4 <> 0) <> EXISTS (SELECT 1 FROM task_result t WHERE t.task = number) OR "

@@ -18,14 +18,15 @@ std::unique_ptr<SqliteTables> open_tables(const std::string& path) {
   return stores::open_sqlite_tables(path, false, {});
 }
 
-TaskRow new_row(SqliteTables& tables, int32_t type, Phase phase = Phase::ready, int32_t priority = 0) {
+TaskRow new_row(SqliteTables& tables, int32_t type, Phase phase = Phase::ready, int32_t priority = 0,
+                std::string_view payload = "{}") {
   TaskRow row;
   row.id = tasks::make_task_id();
   row.type = type;
   row.phase = phase;
   row.priority = priority;
   row.created_at = 1000;
-  tables.insert_task(row);
+  tables.insert_task(row, payload, "");
   return row;
 }
 
@@ -44,8 +45,7 @@ BOOST_AUTO_TEST_CASE(dur_10_what_follows_a_mark_can_be_taken_back, *label("DUR-1
   const auto tables = open_tables(folder / "tasks.db");
   tables->begin();
   const int32_t type = tables->make_type("kept");
-  TaskRow kept = new_row(*tables, type);
-  tables->put_payload(kept.number, "[1]", "");
+  TaskRow kept = new_row(*tables, type, Phase::ready, 0, "[1]");
   tables->mark();
   const TaskRow dropped = new_row(*tables, tables->make_type("dropped"));
   kept.phase = Phase::running;
@@ -132,7 +132,7 @@ BOOST_AUTO_TEST_CASE(dat_04_a_row_comes_back_as_it_was, *label("DAT-04")) {
     const auto tables = open_tables(folder / "tasks.db");
     tables->begin();
     tables->make_type("type");
-    tables->insert_task(row);
+    tables->insert_task(row, "{}", "");
     tables->commit();
   }
   auto tables = open_tables(folder / "tasks.db");
@@ -245,8 +245,7 @@ BOOST_AUTO_TEST_CASE(tsk_01_a_text_outlives_a_look_at_its_row) {
     const auto tables = open_tables(folder / "tasks.db");
     tables->begin();
     tables->make_type("type");
-    tables->insert_task(row);
-    tables->put_payload(row.number, "{}", "");
+    tables->insert_task(row, "{}", "");
     tables->commit();
     tables->begin();
     TaskRow found;

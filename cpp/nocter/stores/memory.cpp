@@ -127,11 +127,13 @@ bool MemoryTables::load_task(Number number, TaskRow& out) {
   return true;
 }
 
-void MemoryTables::insert_task(TaskRow& row) {
+void MemoryTables::insert_task(TaskRow& row, std::string_view payload, std::string_view key) {
   row.number = ++last_number_;
   if (row.parent == 0) row.root = row.number;
   auto task = std::make_unique<HeldTask>();
   task->row = row;
+  task->texts.payload = payload;
+  task->texts.key = key;
   log_.note(InsertedTask{&tasks_, task.get()});
   tasks_.enter(*task.release());
 }

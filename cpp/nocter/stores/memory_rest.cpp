@@ -16,12 +16,6 @@ using tasks::NodeRow;
 
 void MemoryTables::read_texts(Number task, tasks::TaskTexts& out) { out = held(task).texts; }
 
-void MemoryTables::put_payload(Number task, std::string_view payload, std::string_view key) {
-  tasks::TaskTexts& texts = held(task).texts;
-  assign(log_, texts.payload, std::string(payload));
-  assign(log_, texts.key, std::string(key));
-}
-
 void MemoryTables::put_state(Number task, std::string_view state) {
   assign(log_, held(task).texts.state, std::string(state));
 }

@@ -35,7 +35,7 @@ class MemoryTables final : public tasks::Tables {
 
   bool find_task(const tasks::TaskId& id, TaskRow& out) override;
   bool load_task(Number number, TaskRow& out) override;
-  void insert_task(TaskRow& row) override;
+  void insert_task(TaskRow& row, std::string_view payload, std::string_view key) override;
   void update_task(const TaskRow& row) override;
   void remove_task(const TaskRow& row) override;
 
@@ -52,7 +52,6 @@ class MemoryTables final : public tasks::Tables {
   void forgotten(size_t most, std::vector<TaskRow>& out) override;
 
   void read_texts(Number task, tasks::TaskTexts& out) override;
-  void put_payload(Number task, std::string_view payload, std::string_view key) override;
   void put_state(Number task, std::string_view state) override;
   void put_result(Number task, std::string_view result) override;
   void put_failure(Number task, const tasks::Failure& failure) override;

@@ -1,5 +1,7 @@
 #include "nocter/stores/sqlite.hpp"
 
+#include <sys/stat.h>
+
 #include <algorithm>
 
 #include "nocter/base/handle.hpp"
@@ -50,30 +52,39 @@ class SqliteStore final : public tasks::TableStore {
               const tasks::StoreOptions& options)
       : TableStore(std::move(writer), std::make_unique<SqliteReaders>(shared), options),
         shared_(std::move(shared)),
+        tables_(static_cast<SqliteTables&>(this->writer())),
         watcher_(shared_, Connection::Use::reader) {}
+
+  void execute(std::span<tasks::Request* const> batch, tasks::Effects& effects) override {
+    executing_.store(true);
+    const base::Locked locked(writing_);
+    TableStore::execute(batch, effects);
+    executing_.store(false);
+  }
 
   bool shared_with_others() const override { return true; }
 
+  // The writer knows its own commits from others'. While it is at work it looks by itself.
   uint64_t changes_by_others() override {
+    if (executing_.load()) return shared_->others.load();
     try {
       shared_->check_process();
-      base::Locked locked(mutex_);
-      const int64_t version = watcher_.data_version();
-      if (version == version_) {
-        rest();
-        return others_;
+      {
+        const base::Locked locked(writing_);
+        tables_.look_around();
       }
-      busy_ = true;
-      busy_since_ = base::coarse_now_ns();
-      // Ours first: a commit of ours between the two readings must not look like somebody else's that is then taken back.
-      const uint64_t all = watcher_.commits();
-      const uint64_t ours = shared_->commits_of_ours.load();
-      others_ = all - ours;
-      version_ = version;
-      return others_;
-    } catch (const std::exception&) {
-      return others_;  // whoever works with the database is told
+      const uint64_t changes = shared_->others.load() + shared_->commits.load();
+      const base::Locked locked(mutex_);
+      if (changes == changes_) {
+        rest();
+      } else {
+        changes_ = changes;
+        busy_ = true;
+        busy_since_ = base::coarse_now_ns();
+      }
+    } catch (const std::exception&) {  // whoever works with the database is told
     }
+    return shared_->others.load();
   }
 
   std::vector<int64_t> dead_nodes() override {
@@ -93,20 +104,29 @@ class SqliteStore final : public tasks::TableStore {
   }
 
  private:
-  // Nothing has been committed for a while: the time to copy the log into the database, and to make it short again. Whoever reads or
-  // writes at the same moment has the right of way.
+  // Nothing has been committed for a while: the time to copy the log into the database, beside those who read and write, and to make it
+  // short again, which is then soon done. One that is empty is let be, or two processes would go on doing this for each other.
   void rest() {
     if (!busy_ || base::coarse_now_ns() < busy_since_ + kQuiet) return;
     busy_ = false;
-    sqlite3_wal_checkpoint_v2(watcher_.connection().handle(), nullptr, SQLITE_CHECKPOINT_TRUNCATE, nullptr, nullptr);
-    version_ = watcher_.data_version();
+    struct stat log = {};
+    if (stat((shared_->path + "-wal").c_str(), &log) != 0 || log.st_size == 0) return;
+    const auto checkpoint = [](SqliteTables& by, int how) {
+      sqlite3_wal_checkpoint_v2(by.connection().handle(), nullptr, how, nullptr, nullptr);
+    };
+    checkpoint(watcher_, SQLITE_CHECKPOINT_PASSIVE);
+    // By the writer itself, which would take what another connection does to the log for a commit.
+    const base::Locked locked(writing_);
+    checkpoint(tables_, SQLITE_CHECKPOINT_TRUNCATE);
   }
 
   const std::shared_ptr<SqliteShared> shared_;
-  base::Mutex mutex_;
+  SqliteTables& tables_;  // the writer's
+  base::Mutex writing_;   // whoever uses them
+  base::Atomic<bool> executing_;
+  base::Mutex mutex_;  // of what follows
   SqliteTables watcher_;
-  int64_t version_ = -1;
-  uint64_t others_ = 0;
+  uint64_t changes_ = 0;
   bool busy_ = false;  // since the last checkpoint
   int64_t busy_since_ = 0;
   static constexpr int64_t kQuiet = 1'000'000'000;

@@ -1,31 +1,19 @@
 -- The tables of the SQLite store. A migration begins at a line `-- migration N`, is applied in one transaction of its own, and is never
 -- changed once it was released: a database is opened only if its schema is, to the letter, what these make of an empty one.
 --
--- A task is one narrow row of `task`, whose state decides which of the partial indexes it stands in: each index is a queue, and what a
--- claim, a timer or a rescue looks for is never behind what it does not look for. Texts lie apart, so that no transition copies them.
+-- A task is one row of `task`, with its texts in it as long as they are short: a step of its life then writes one leaf of the table and one
+-- or two of the one index `task_place`. That one has every task at exactly one place, so that what a claim, a timer, a rescue or a purge
+-- looks for is never behind what it does not look for, and a count by phase reads nothing but the index. Of a place, by phase:
+--   ready               place: type            rank: -priority
+--   delayed, suspended  place: due_at          rank: 0
+--   running             place: node            rank: claim
+--   ended               place: tree_ended_at   rank: 0
+-- where a time that never comes is the largest number. The phases descend, so that those who end are put down beside those who run, often
+-- in one leaf. There is no row that every commit would have to write: what is counted is counted when somebody asks, and the next numbers
+-- follow from the greatest ones there are, or were (`counter`).
 -- Times are milliseconds since 1970; phase, woken_by, until and key_scope are numbered as in nocter/tasks/model.hpp.
 
 -- migration 1
-CREATE TABLE totals (
-  one INTEGER PRIMARY KEY CHECK (one = 1),
-  commits INTEGER NOT NULL,
-  last_task INTEGER NOT NULL,
-  last_message INTEGER NOT NULL,
-  last_event INTEGER NOT NULL,
-  last_node INTEGER NOT NULL,
-  ready INTEGER NOT NULL,
-  delayed INTEGER NOT NULL,
-  running INTEGER NOT NULL,
-  suspended INTEGER NOT NULL,
-  completed INTEGER NOT NULL,
-  failed INTEGER NOT NULL,
-  cancelled INTEGER NOT NULL,
-  rescues INTEGER NOT NULL,
-  repairs INTEGER NOT NULL,
-  purged INTEGER NOT NULL,
-  clock INTEGER NOT NULL
-) STRICT;
-INSERT INTO totals VALUES (1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0);
 CREATE TABLE type (
   number INTEGER PRIMARY KEY,
   name TEXT NOT NULL UNIQUE
@@ -71,21 +59,22 @@ CREATE TABLE task (
   node INTEGER NOT NULL,
   due_at INTEGER,
   ended_at INTEGER NOT NULL,
-  tree_ended_at INTEGER
+  tree_ended_at INTEGER,
+  place INTEGER NOT NULL,
+  rank INTEGER NOT NULL,
+  payload TEXT NOT NULL,
+  key TEXT NOT NULL,
+  result TEXT NOT NULL
 ) STRICT;
 CREATE UNIQUE INDEX task_id ON task (id);
-CREATE INDEX task_ready ON task (type, priority DESC, number) WHERE phase = 1;
-CREATE INDEX task_running ON task (node, claim) WHERE phase = 3;
-CREATE INDEX task_due ON task (due_at, number) WHERE due_at IS NOT NULL;
+CREATE INDEX task_place ON task (phase DESC, place, rank);
 CREATE INDEX task_child ON task (parent, number) WHERE parent <> 0;
 CREATE INDEX task_open_child ON task (parent, number) WHERE parent <> 0 AND ended_at = 0;
 CREATE INDEX task_member ON task (root, number) WHERE parent <> 0;
-CREATE INDEX task_tree ON task (tree_ended_at, number) WHERE tree_ended_at IS NOT NULL;
 CREATE INDEX task_forgotten ON task (number) WHERE phase = 4 AND (mail > 0 OR (need <= 0 AND until IN (1, 2)));
 CREATE TABLE task_payload (
   task INTEGER PRIMARY KEY,
-  payload TEXT NOT NULL,
-  key TEXT NOT NULL
+  payload TEXT NOT NULL
 ) STRICT;
 CREATE TABLE task_state (
   task INTEGER PRIMARY KEY,

@@ -133,7 +133,7 @@ void Connection::begin_read() {
   roll_back();
   until_free([this] {
     const int code = step(prepare(sql::kBeginRead.place, sql::kBeginRead.text));
-    return code != SQLITE_OK ? code : step(prepare(sql::kCommits.place, sql::kCommits.text));
+    return code != SQLITE_OK ? code : step(prepare(sql::kDataVersion.place, sql::kDataVersion.text));
   });
 }
 

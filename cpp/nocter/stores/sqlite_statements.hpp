@@ -11,11 +11,13 @@ namespace nocter::stores::sql {
 #define NOCTER_TASK_QUIET "woken_by, resumed, cancel_requested, key_scope, has_key, attempt, failures, max_attempts, deliveries, rescues, fence, token, settled_token, settled_status, started_at, until, wake_on_failure, need_all, open, need, children, open_children, failed_children, failed_children_seen, mail, mail_bytes, tree_open, texts"
 #define NOCTER_TASK_MOVING "priority, phase, claim, node, due_at"
 #define NOCTER_TASK_ENDING "ended_at, tree_ended_at"
+#define NOCTER_TASK_PLACE "place, rank"
+#define NOCTER_TASK_TEXTS "payload, key, result"
 #define NOCTER_TASK NOCTER_TASK_MADE ", " NOCTER_TASK_QUIET ", " NOCTER_TASK_MOVING ", " NOCTER_TASK_ENDING
 #define NOCTER_SET_QUIET "woken_by = ?2, resumed = ?3, cancel_requested = ?4, key_scope = ?5, has_key = ?6, attempt = ?7, failures = ?8, max_attempts = ?9, deliveries = ?10, rescues = ?11, fence = ?12, token = ?13, settled_token = ?14, settled_status = ?15, started_at = ?16, until = ?17, wake_on_failure = ?18, need_all = ?19, open = ?20, need = ?21, children = ?22, open_children = ?23, failed_children = ?24, failed_children_seen = ?25, mail = ?26, mail_bytes = ?27, tree_open = ?28, texts = ?29"
-#define NOCTER_SET_MOVING NOCTER_SET_QUIET ", priority = ?30, phase = ?31, claim = ?32, node = ?33, due_at = ?34"
-#define NOCTER_SET_ENDING NOCTER_SET_MOVING ", ended_at = ?35, tree_ended_at = ?36"
-#define NOCTER_TOTALS "commits, last_task, last_message, last_event, last_node, ready, delayed, running, suspended, completed, failed, cancelled, rescues, repairs, purged, clock"
+#define NOCTER_SET_MOVING NOCTER_SET_QUIET ", priority = ?30, phase = ?31, claim = ?32, node = ?33, due_at = ?34, place = ?35, rank = ?36"
+// A result that is not given stays as it is.
+#define NOCTER_SET_ENDING NOCTER_SET_MOVING ", ended_at = ?37, tree_ended_at = ?38, result = ifnull(?39, result)"
 
 // ---- Transactions
 inline constexpr Sql kBeginWrite{__LINE__, "BEGIN IMMEDIATE"};
@@ -26,9 +28,9 @@ inline constexpr Sql kMark{__LINE__, "SAVEPOINT mark"};
 inline constexpr Sql kBackToMark{__LINE__, "ROLLBACK TO mark"};
 inline constexpr Sql kDropMark{__LINE__, "RELEASE mark"};
 inline constexpr Sql kDataVersion{__LINE__, "PRAGMA data_version"};
-inline constexpr Sql kReadTotals{__LINE__, "SELECT " NOCTER_TOTALS " FROM totals WHERE one = 1"};
-inline constexpr Sql kCommits{__LINE__, "SELECT commits FROM totals WHERE one = 1"};
-inline constexpr Sql kWriteTotals{__LINE__, "UPDATE totals SET commits = ?1, last_task = ?2, last_message = ?3, last_event = ?4, last_node = ?5, ready = ?6, delayed = ?7, running = ?8, suspended = ?9, completed = ?10, failed = ?11, cancelled = ?12, rescues = ?13, repairs = ?14, purged = ?15, clock = ?16 WHERE one = 1"};
+inline constexpr Sql kLastTask{__LINE__, "SELECT max(number) FROM task"};
+inline constexpr Sql kLastEvent{__LINE__, "SELECT max(sequence) FROM event"};
+inline constexpr Sql kCountPhase{__LINE__, "SELECT count(*) FROM task INDEXED BY task_place WHERE phase = ?1"};
 inline constexpr Sql kReadCounter{__LINE__, "SELECT value FROM counter WHERE name = ?1"};
 inline constexpr Sql kWriteCounter{__LINE__, "INSERT INTO counter (name, value) VALUES (?1, ?2) ON CONFLICT (name) DO UPDATE SET value = excluded.value"};
 
@@ -39,29 +41,29 @@ inline constexpr Sql kTypeName{__LINE__, "SELECT name FROM type WHERE number = ?
 
 // ---- Rows
 inline constexpr Sql kFindTask{__LINE__, "SELECT " NOCTER_TASK " FROM task WHERE id = ?1"};
-inline constexpr Sql kLoadTask{__LINE__, "SELECT " NOCTER_TASK " FROM task WHERE number = ?1"};
-inline constexpr Sql kInsertTask{__LINE__, "INSERT INTO task (" NOCTER_TASK ") VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20, ?21, ?22, ?23, ?24, ?25, ?26, ?27, ?28, ?29, ?30, ?31, ?32, ?33, ?34, ?35, ?36, ?37, ?38, ?39, ?40, ?41)"};
+inline constexpr Sql kLoadTask{__LINE__, "SELECT " NOCTER_TASK ", " NOCTER_TASK_TEXTS " FROM task WHERE number = ?1"};
+inline constexpr Sql kInsertTask{__LINE__, "INSERT INTO task (" NOCTER_TASK_MADE ", " NOCTER_TASK_QUIET ", " NOCTER_TASK_MOVING ", " NOCTER_TASK_PLACE ", " NOCTER_TASK_ENDING ", " NOCTER_TASK_TEXTS ") VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20, ?21, ?22, ?23, ?24, ?25, ?26, ?27, ?28, ?29, ?30, ?31, ?32, ?33, ?34, ?35, ?36, ?37, ?38, ?39, ?40, ?41, ?42, ?43, ?44, ?45, ?46)"};
 // Three of them, so that what does not move in an index does not touch it.
 inline constexpr Sql kUpdateQuiet{__LINE__, "UPDATE task SET " NOCTER_SET_QUIET " WHERE number = ?1"};
 inline constexpr Sql kUpdateMoving{__LINE__, "UPDATE task SET " NOCTER_SET_MOVING " WHERE number = ?1"};
 inline constexpr Sql kUpdateEnding{__LINE__, "UPDATE task SET " NOCTER_SET_ENDING " WHERE number = ?1"};
-inline constexpr Sql kUpdateTexts{__LINE__, "UPDATE task SET texts = ?2 WHERE number = ?1"};
+inline constexpr Sql kUpdateTexts{__LINE__, "UPDATE task SET texts = ?2, result = ifnull(?3, result) WHERE number = ?1"};
 inline constexpr Sql kReadWhich{__LINE__, "SELECT texts FROM task WHERE number = ?1"};
 inline constexpr Sql kDeleteTask{__LINE__, "DELETE FROM task WHERE number = ?1"};
 
 // ---- Look-ups by index: whoever asks takes as many as wanted, in the order of the index
 // Numbers alone, from the index alone: most of these rows are known.
-inline constexpr Sql kReady{__LINE__, "SELECT number FROM task INDEXED BY task_ready WHERE phase = 1 AND type = ?1 ORDER BY priority DESC, number"};
-inline constexpr Sql kNextReadyType{__LINE__, "SELECT type FROM task INDEXED BY task_ready WHERE phase = 1 AND type > ?1 ORDER BY type LIMIT 1"};
-inline constexpr Sql kFirstReady{__LINE__, "SELECT priority, created_at FROM task INDEXED BY task_ready WHERE phase = 1 AND type = ?1 AND priority <= ?2 ORDER BY priority DESC, number LIMIT 1"};
-inline constexpr Sql kDue{__LINE__, "SELECT " NOCTER_TASK " FROM task INDEXED BY task_due WHERE due_at IS NOT NULL AND due_at <= ?1 ORDER BY due_at, number"};
-inline constexpr Sql kNextDue{__LINE__, "SELECT due_at FROM task INDEXED BY task_due WHERE due_at IS NOT NULL ORDER BY due_at, number LIMIT 1"};
-inline constexpr Sql kRunningOn{__LINE__, "SELECT " NOCTER_TASK " FROM task INDEXED BY task_running WHERE phase = 3 AND node = ?1"};
-inline constexpr Sql kClaimedAs{__LINE__, "SELECT " NOCTER_TASK " FROM task INDEXED BY task_running WHERE phase = 3 AND node = ?1 AND claim = ?2 ORDER BY number"};
+inline constexpr Sql kReady{__LINE__, "SELECT number FROM task INDEXED BY task_place WHERE phase = 1 AND place = ?1 ORDER BY rank, number"};
+inline constexpr Sql kNextReadyType{__LINE__, "SELECT place FROM task INDEXED BY task_place WHERE phase = 1 AND place > ?1 ORDER BY place LIMIT 1"};
+inline constexpr Sql kFirstReady{__LINE__, "SELECT rank, created_at FROM task INDEXED BY task_place WHERE phase = 1 AND place = ?1 AND rank >= ?2 ORDER BY rank, number LIMIT 1"};
+inline constexpr Sql kDue{__LINE__, "SELECT " NOCTER_TASK " FROM task INDEXED BY task_place WHERE phase = ?1 AND place <= ?2 ORDER BY place, rank, number"};
+inline constexpr Sql kNextDue{__LINE__, "SELECT place FROM task INDEXED BY task_place WHERE phase = ?1 ORDER BY place LIMIT 1"};
+inline constexpr Sql kRunningOn{__LINE__, "SELECT " NOCTER_TASK " FROM task INDEXED BY task_place WHERE phase = 3 AND place = ?1"};
+inline constexpr Sql kClaimedAs{__LINE__, "SELECT " NOCTER_TASK " FROM task INDEXED BY task_place WHERE phase = 3 AND place = ?1 AND rank = ?2 ORDER BY number"};
 inline constexpr Sql kChildren{__LINE__, "SELECT " NOCTER_TASK " FROM task INDEXED BY task_child WHERE parent = ?1 AND parent <> 0 AND number > ?2 ORDER BY number"};
 inline constexpr Sql kOpenChildren{__LINE__, "SELECT " NOCTER_TASK " FROM task INDEXED BY task_open_child WHERE parent = ?1 AND parent <> 0 AND ended_at = 0 AND number > ?2 ORDER BY number"};
 inline constexpr Sql kLastMembers{__LINE__, "SELECT " NOCTER_TASK " FROM task INDEXED BY task_member WHERE root = ?1 AND parent <> 0 ORDER BY number DESC"};
-inline constexpr Sql kEndedTrees{__LINE__, "SELECT " NOCTER_TASK " FROM task INDEXED BY task_tree WHERE tree_ended_at IS NOT NULL AND tree_ended_at < ?1 ORDER BY tree_ended_at, number"};
+inline constexpr Sql kEndedTrees{__LINE__, "SELECT " NOCTER_TASK " FROM task INDEXED BY task_place WHERE phase = ?1 AND place < ?2 ORDER BY place, rank, number"};
 inline constexpr Sql kForgotten{__LINE__, "SELECT " NOCTER_TASK " FROM task INDEXED BY task_forgotten WHERE phase = 4 AND (mail > 0 OR (need <= 0 AND until IN (1, 2))) ORDER BY number"};
 #define NOCTER_FILTER " AND (?3 = 0 OR type = ?3) AND phase BETWEEN ?4 AND ?5 AND (?6 = 0 OR parent = ?6) AND (?7 = 0 OR root = ?7) AND (?8 = 0 OR parent = 0) AND created_at < ?9 ORDER BY id LIMIT ?2"
 inline constexpr Sql kList{__LINE__, "SELECT " NOCTER_TASK " FROM task INDEXED BY task_id WHERE id > ?1" NOCTER_FILTER};
@@ -69,11 +71,12 @@ inline constexpr Sql kListChildren{__LINE__, "SELECT " NOCTER_TASK " FROM task I
 inline constexpr Sql kListMembers{__LINE__, "SELECT " NOCTER_TASK " FROM task WHERE number IN (SELECT ?7 UNION ALL SELECT number FROM task INDEXED BY task_member WHERE root = ?7 AND parent <> 0) AND id > ?1" NOCTER_FILTER};
 
 // ---- Texts
-inline constexpr Sql kReadPayload{__LINE__, "SELECT payload, key FROM task_payload WHERE task = ?1"};
+inline constexpr Sql kReadShort{__LINE__, "SELECT payload, key, result FROM task WHERE number = ?1"};
+inline constexpr Sql kReadPayload{__LINE__, "SELECT payload FROM task_payload WHERE task = ?1"};
 inline constexpr Sql kReadState{__LINE__, "SELECT state FROM task_state WHERE task = ?1"};
 inline constexpr Sql kReadResult{__LINE__, "SELECT result FROM task_result WHERE task = ?1"};
 inline constexpr Sql kReadFailure{__LINE__, "SELECT kind, message, detail, attempt, node, failed_at FROM task_failure WHERE task = ?1"};
-inline constexpr Sql kPutPayload{__LINE__, "INSERT INTO task_payload (task, payload, key) VALUES (?1, ?2, ?3)"};
+inline constexpr Sql kPutPayload{__LINE__, "INSERT INTO task_payload (task, payload) VALUES (?1, ?2)"};
 inline constexpr Sql kPutState{__LINE__, "INSERT INTO task_state (task, state) VALUES (?1, ?2) ON CONFLICT (task) DO UPDATE SET state = excluded.state"};
 inline constexpr Sql kPutResult{__LINE__, "INSERT INTO task_result (task, result) VALUES (?1, ?2) ON CONFLICT (task) DO UPDATE SET result = excluded.result"};
 inline constexpr Sql kPutFailure{__LINE__, "INSERT OR REPLACE INTO task_failure (task, kind, message, detail, attempt, node, failed_at) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)"};
@@ -130,6 +133,7 @@ inline constexpr Sql kNodes{__LINE__, "SELECT number, name, instance, expires_at
 inline constexpr Sql kPutCascade{__LINE__, "INSERT INTO cascade (task, told) VALUES (?1, ?2) ON CONFLICT (task) DO UPDATE SET told = excluded.told"};
 inline constexpr Sql kCascades{__LINE__, "SELECT task, told FROM cascade ORDER BY task LIMIT ?1"};
 inline constexpr Sql kRemoveCascade{__LINE__, "DELETE FROM cascade WHERE task = ?1"};
+inline constexpr Sql kAnyEdge{__LINE__, "SELECT 1 FROM edge LIMIT 1"};
 inline constexpr Sql kAnyCascade{__LINE__, "SELECT 1 FROM cascade LIMIT 1"};
 // clang-format on
 

@@ -104,7 +104,34 @@ struct Binder {
   }
 };
 
+// Of several rows of look-ups, each in its order, the first `most` of all.
+void take_earliest(std::vector<TaskRow>& found, Millis TaskRow::*time, size_t most, std::vector<TaskRow>& out) {
+  std::sort(found.begin(), found.end(), [time](const TaskRow& a, const TaskRow& b) {
+    return a.*time != b.*time ? a.*time < b.*time : a.number < b.number;
+  });
+  if (found.size() > most) found.resize(most);
+  out.insert(out.end(), found.begin(), found.end());
+}
+
 int64_t bounded(size_t most) { return static_cast<int64_t>(std::min<size_t>(most, INT64_MAX)); }
+
+// Where a task stands in task_place.
+struct Place {
+  int64_t place, rank;
+};
+Place place_of(const TaskRow& row) {
+  switch (row.phase) {
+    case Phase::ready:
+      return {row.type, -int64_t{row.priority}};
+    case Phase::running:
+      return {row.node, static_cast<int64_t>(row.claim)};
+    case Phase::delayed:
+    case Phase::suspended:
+      return {row.due_at, 0};
+    default:
+      return {row.tree_ended_at, 0};
+  }
+}
 
 // So far no number of ours ever comes, and sums of such do not overflow.
 constexpr int64_t kSane = int64_t{1} << 53;
@@ -179,6 +206,17 @@ void SqliteTables::read_all(Query& query, size_t most, std::vector<TaskRow>& out
   }
 }
 
+// Of a look-up by phase and time: what an index that was tampered with adds to it is passed over.
+void SqliteTables::read_phase(const Sql& sql, Phase phase, Millis until, size_t most, std::vector<TaskRow>& out) {
+  const size_t before = out.size();
+  Query query(connection_, sql);
+  query.with(phase).with(until);
+  read_all(query, most, out);
+  out.erase(std::remove_if(out.begin() + static_cast<std::ptrdiff_t>(before), out.end(),
+                           [phase](const TaskRow& row) { return row.phase != phase; }),
+            out.end());
+}
+
 void SqliteTables::know(const TaskRow& row, uint32_t texts) {
   if (Known* there = known(row.number)) {
     there->row = row;
@@ -230,27 +268,41 @@ bool SqliteTables::read_row(Number number, TaskRow& out) {
   uint32_t texts = 0;
   if (!query.with(number).next() || !read(query, out, texts)) return false;
   know(out, texts);
+  Known& there = *known(number);
+  query.get(there.payload);
+  query.get(there.key);
+  query.get(there.result);
+  there.short_known = true;
   return true;
 }
 
-void SqliteTables::insert_task(TaskRow& row) {
-  totals();
-  row.number = totals_.last_task + 1;
+void SqliteTables::insert_task(TaskRow& row, std::string_view payload, std::string_view key) {
+  row.number = last_task() + 1;
   if (row.parent == 0) row.root = row.number;
+  const bool apart = payload.size() > kShort;
+  const uint32_t texts = apart ? uint32_t{Texts::has_payload} : 0;
   {
     Query query = write(sql::kInsertTask);
     Binder binder{query};
-    const uint32_t texts = Texts::has_payload;
     made_columns(std::as_const(row), binder);
     quiet_columns(std::as_const(row), texts, binder);
     moving_columns(std::as_const(row), binder);
+    const Place place = place_of(row);
+    query.with(place.place).with(place.rank);
     ending_columns(std::as_const(row), binder);
-    query.next();
+    query.with(apart ? std::string_view{} : payload).with(key).with(std::string_view{}).next();
   }
-  totals_.last_task = row.number;
-  totals_.by_phase[static_cast<int>(row.phase)]++;
+  if (apart) {
+    Query query = write(sql::kPutPayload);
+    query.with(row.number).with(payload).next();
+  }
+  last_.task = row.number;
   note_due(tasks::kNever, row.due_at);
-  know(row, Texts::has_payload);
+  know(row, texts);
+  Known& there = *known(row.number);
+  if (!apart) there.payload = payload;
+  there.key = key;
+  there.short_known = true;
 }
 
 void SqliteTables::update_task(const TaskRow& row) {
@@ -268,16 +320,21 @@ void SqliteTables::update_task(const TaskRow& row) {
     Binder binder{query};
     query.with(row.number);
     quiet_columns(row, before.texts, binder);
-    if (moving) moving_columns(row, binder);
-    if (ending) ending_columns(row, binder);
+    if (moving) {
+      moving_columns(row, binder);
+      const Place place = place_of(row);
+      query.with(place.place).with(place.rank);
+    }
+    if (ending) {
+      ending_columns(row, binder);
+      before.result_unsaved ? query.with(before.result) : query.with_null();
+    }
     query.next();
   }
-  totals();
-  totals_.by_phase[static_cast<int>(old.phase)]--;
-  totals_.by_phase[static_cast<int>(row.phase)]++;
   note_due(old.due_at, row.due_at);
   before.row = row;
   before.texts_unsaved = false;
+  if (ending) before.result_unsaved = false;
 }
 
 void SqliteTables::remove_task(const TaskRow& row) {
@@ -298,8 +355,8 @@ void SqliteTables::remove_task(const TaskRow& row) {
     Query query = write(*statement);
     query.with(row.number).next();
   }
-  totals();
-  totals_.by_phase[static_cast<int>(there.phase)]--;
+  // Its number must not come again.
+  if (row.number == last_task()) set_counter("last_task", row.number);
   note_due(there.due_at, tasks::kNever);
   rows_.erase(row.number);
   numbers_.erase(there.id);
@@ -318,12 +375,14 @@ void SqliteTables::ready(int32_t type, size_t most, std::vector<TaskRow>& out) {
   query.with(type);
   while (most > 0 && query.next()) {
     const Number number = query.number();
-    if (const Known* row = known(number)) {
-      out.push_back(row->row);
-    } else if (TaskRow& found = out.emplace_back(); !read_row(number, found)) {
-      out.pop_back();
+    TaskRow row;
+    if (const Known* there = known(number)) {
+      row = there->row;
+    } else if (!read_row(number, row)) {
       continue;
     }
+    if (row.phase != Phase::ready || row.type != type) continue;  // by an index that was tampered with
+    out.push_back(row);
     most--;
   }
 }
@@ -347,15 +406,19 @@ void SqliteTables::ready_of_every_type(size_t most, std::vector<TaskRow>& out) {
 
 void SqliteTables::due(Millis now, size_t most, std::vector<TaskRow>& out) {
   if (next_due() > now) return;
-  Query query(connection_, sql::kDue);
-  query.with(now);
-  read_all(query, most, out);
+  std::vector<TaskRow> found;
+  for (const Phase phase : {Phase::delayed, Phase::suspended}) read_phase(sql::kDue, phase, now, most, found);
+  take_earliest(found, &TaskRow::due_at, most, out);
 }
 
 Millis SqliteTables::next_due() {
   if (!next_due_known_) {
-    Query query(connection_, sql::kNextDue);
-    next_due_ = query.next() ? query.number() : kNever;
+    Millis next = kNever;
+    for (const Phase phase : {Phase::delayed, Phase::suspended}) {
+      Query query(connection_, sql::kNextDue);
+      if (query.with(phase).next()) next = std::min(next, query.number());
+    }
+    next_due_ = next;
     next_due_known_ = true;
   }
   return next_due_;
@@ -392,9 +455,11 @@ void SqliteTables::last_members(Number root, size_t most, std::vector<TaskRow>& 
 }
 
 void SqliteTables::ended_trees(Millis before, size_t most, std::vector<TaskRow>& out) {
-  Query query(connection_, sql::kEndedTrees);
-  query.with(before);
-  read_all(query, most, out);
+  std::vector<TaskRow> found;
+  for (const Phase phase : {Phase::completed, Phase::failed, Phase::cancelled}) {
+    read_phase(sql::kEndedTrees, phase, before, most, found);
+  }
+  take_earliest(found, &TaskRow::tree_ended_at, most, out);
 }
 
 void SqliteTables::forgotten(size_t most, std::vector<TaskRow>& out) {

@@ -32,8 +32,9 @@ struct SqliteShared {
   Presence presence;
   FileIdentity identity;
   const uint32_t generation = base::fork_generation();
-  base::Atomic<int64_t> look_again_at{0};     // when the file is looked at next
-  base::Atomic<uint64_t> commits_of_ours{0};  // see SqliteTables::commit()
+  base::Atomic<int64_t> look_again_at{0};  // when the file is looked at next
+  base::Atomic<uint64_t> commits{0};       // of this process
+  base::Atomic<uint64_t> others{0};        // moves when it is seen that another process has committed
 };
 
 class SqliteTables final : public tasks::Tables {
@@ -42,8 +43,8 @@ class SqliteTables final : public tasks::Tables {
 
   Connection& connection() { return connection_; }
   const std::shared_ptr<SqliteShared>& shared() const { return shared_; }
-  uint64_t commits();  // everybody's so far, this process's too
-  int64_t data_version();
+  // Outside of a transaction: what another process has committed is noticed now, and not with the next transaction.
+  void look_around();
 
   void begin() override;
   void commit() override;
@@ -60,7 +61,7 @@ class SqliteTables final : public tasks::Tables {
 
   bool find_task(const tasks::TaskId& id, tasks::TaskRow& out) override;
   bool load_task(tasks::Number number, tasks::TaskRow& out) override;
-  void insert_task(tasks::TaskRow& row) override;
+  void insert_task(tasks::TaskRow& row, std::string_view payload, std::string_view key) override;
   void update_task(const tasks::TaskRow& row) override;
   void remove_task(const tasks::TaskRow& row) override;
 
@@ -78,7 +79,6 @@ class SqliteTables final : public tasks::Tables {
   void forgotten(size_t most, std::vector<tasks::TaskRow>& out) override;
 
   void read_texts(tasks::Number task, tasks::TaskTexts& out) override;
-  void put_payload(tasks::Number task, std::string_view payload, std::string_view key) override;
   void put_state(tasks::Number task, std::string_view state) override;
   void put_result(tasks::Number task, std::string_view result) override;
   void put_failure(tasks::Number task, const tasks::Failure& failure) override;
@@ -133,34 +133,38 @@ class SqliteTables final : public tasks::Tables {
   void count(tasks::Counts& out) override;
 
  private:
-  // The one row of `totals`: kept at hand, and written with every commit that changes anything.
-  struct Totals {
-    uint64_t commits = 0;
-    int64_t last_task = 0, last_message = 0, last_event = 0, last_node = 0;
-    int64_t by_phase[8] = {};  // at the phase's number
-    int64_t rescues = 0, repairs = 0, purged = 0, clock = 0;
-    template <class Visit>
-    void each(Visit&& visit);
+  enum class Any { unknown, none, some };
+  // The numbers that were given last; below 0 as long as they are not known.
+  struct Numbers {
+    int64_t task = -1, message = -1, event = -1, node = -1;
+    bool message_unsaved = false;
   };
-  // Which texts a task may have: who looks for none need not look.
+  static constexpr size_t kShort = 512;  // bytes of a payload or a result that lie in the row
+  // Which texts of a task lie apart: who looks for none need not look. Failures and states always do, the others when they are long.
   enum Texts : uint32_t { has_payload = 1, has_state = 2, has_result = 4, has_failure = 8 };
   struct Known {
     tasks::TaskRow row;
     uint32_t texts = 0;
-    bool texts_unsaved = false;  // they go with the next change of the row, or at the end
+    bool texts_unsaved = false, result_unsaved = false;  // they go with the next change of the row, or at the end
+    bool short_known = false;                            // the texts that lie in the row are these
+    std::string payload{}, key{}, result{};
   };
 
   // A statement that changes something: it belongs to a transaction, and to the mark if there is one.
   Query write(const Sql& sql);
-  void read_totals(Totals& out);
-  const Totals& totals();
-  int64_t* total(std::string_view name);
-  void look_who_wrote();
+  int64_t& last(int64_t& number, std::string_view name, const Sql* greatest);
+  int64_t& last_task();
+  int64_t& last_event();
+  void save_numbers();
+  uint32_t version();
+  bool look_who_wrote();  // whether another connection has committed since the last look
   void forget_all() noexcept;
 
   // A row as the statement at hand gives it; false for one that no version of ours wrote.
   bool read(Query& query, tasks::TaskRow& row, uint32_t& texts) const;
   void read_all(Query& query, size_t most, std::vector<tasks::TaskRow>& out);
+  void read_phase(const Sql& sql, tasks::Phase phase, tasks::Millis until, size_t most,
+                  std::vector<tasks::TaskRow>& out);
   [[noreturn]] void poisoned(const tasks::TaskRow& row) const;
   void know(const tasks::TaskRow& row, uint32_t texts);
   Known* known(tasks::Number number);
@@ -169,17 +173,18 @@ class SqliteTables final : public tasks::Tables {
   uint32_t texts_of(tasks::Number task);
   void save_texts();
   void has_text(tasks::Number task, Texts which);
+  void note_unsaved(const Known& row);
+  bool any(Any& known, const Sql& sql);
   void read_nodes(Query& query, std::vector<tasks::NodeRow>& out);
 
   const std::shared_ptr<SqliteShared> shared_;
   Connection connection_;
 
   // ---- What is known of what is in the database; dropped when another connection has written.
-  int64_t version_ = -1;
-  Totals totals_, totals_at_mark_;
-  bool totals_known_ = false;
-  enum class Cascades { unknown, none, some };
-  Cascades cascades_ = Cascades::unknown;
+  uint32_t version_ = 0;
+  bool looked_ = false;  // the version is one that was read
+  Numbers last_;
+  Any cascades_ = Any::unknown, edges_ = Any::unknown;
   std::unordered_map<tasks::Number, Known> rows_;
   struct IdHash {
     size_t operator()(const tasks::TaskId& id) const;
@@ -192,7 +197,7 @@ class SqliteTables final : public tasks::Tables {
 
   // ---- The transaction
   int64_t changes_before_ = 0;  // rows that the connection had changed when it began
-  bool totals_changed_ = false, marked_ = false, savepoint_ = false;
+  bool marked_ = false, savepoint_ = false;
   std::vector<tasks::Number> unsaved_texts_;
   std::vector<std::string> joined_, left_;  // instances of nodes: what becomes of their files is settled by its end
 };

@@ -9,7 +9,6 @@ using tasks::Number;
 
 namespace {
 int64_t bounded(size_t most) { return most > INT64_MAX ? INT64_MAX : static_cast<int64_t>(most); }
-constexpr std::string_view kNoPayload = "{}";
 }  // namespace
 
 // ---- Texts ----------------------------------------------------------------------------------------------------------
@@ -20,16 +19,20 @@ uint32_t SqliteTables::texts_of(Number task) {
   return query.with(task).next() ? static_cast<uint32_t>(query.number()) : 0;
 }
 
+void SqliteTables::note_unsaved(const Known& row) {
+  if (!row.texts_unsaved && !row.result_unsaved) unsaved_texts_.push_back(row.row.number);
+}
+
 void SqliteTables::has_text(Number task, Texts which) {
   const uint32_t before = texts_of(task);
   if ((before & which) != 0) return;
   Known* row = known(task);
   if (row == nullptr) {
     Query query = write(sql::kUpdateTexts);
-    query.with(task).with(before | which).next();
+    query.with(task).with(before | which).with_null().next();
     return;
   }
-  if (!row->texts_unsaved) unsaved_texts_.push_back(task);
+  note_unsaved(*row);
   row->texts = before | which;
   row->texts_unsaved = true;
 }
@@ -38,24 +41,36 @@ void SqliteTables::has_text(Number task, Texts which) {
 void SqliteTables::save_texts() {
   for (const Number task : unsaved_texts_) {
     Known* row = known(task);
-    if (row == nullptr || !row->texts_unsaved) continue;
+    if (row == nullptr || (!row->texts_unsaved && !row->result_unsaved)) continue;
     Query query = write(sql::kUpdateTexts);
-    query.with(task).with(row->texts).next();
-    row->texts_unsaved = false;
+    query.with(task).with(row->texts);
+    row->result_unsaved ? query.with(row->result) : query.with_null();
+    query.next();
+    row->texts_unsaved = row->result_unsaved = false;
   }
   unsaved_texts_.clear();
 }
 
 void SqliteTables::read_texts(Number task, tasks::TaskTexts& out) {
   out = {};
-  out.payload = kNoPayload;
+  const Known* row = known(task);
+  if (row != nullptr && row->result_unsaved) save_texts();
   const uint32_t texts = texts_of(task);
-  if ((texts & Texts::has_payload) != 0) {
-    Query query(connection_, sql::kReadPayload);
+  if (row != nullptr && row->short_known) {
+    out.payload = row->payload;
+    out.key = row->key;
+    out.result = row->result;
+  } else {
+    Query query(connection_, sql::kReadShort);
     if (query.with(task).next()) {
       query.get(out.payload);
       query.get(out.key);
+      query.get(out.result);
     }
+  }
+  if ((texts & Texts::has_payload) != 0) {
+    Query query(connection_, sql::kReadPayload);
+    if (query.with(task).next()) query.get(out.payload);
   }
   if ((texts & Texts::has_state) != 0) {
     Query query(connection_, sql::kReadState);
@@ -78,15 +93,6 @@ void SqliteTables::read_texts(Number task, tasks::TaskTexts& out) {
   }
 }
 
-void SqliteTables::put_payload(Number task, std::string_view payload, std::string_view key) {
-  if (payload == kNoPayload && key.empty()) return;
-  {
-    Query query = write(sql::kPutPayload);
-    query.with(task).with(payload).with(key).next();
-  }
-  has_text(task, Texts::has_payload);
-}
-
 void SqliteTables::put_state(Number task, std::string_view state) {
   {
     Query query = write(sql::kPutState);
@@ -95,13 +101,24 @@ void SqliteTables::put_state(Number task, std::string_view state) {
   has_text(task, Texts::has_state);
 }
 
+// One that lies apart stays there.
 void SqliteTables::put_result(Number task, std::string_view result) {
-  if (result.empty() && (texts_of(task) & Texts::has_result) == 0) return;
-  {
-    Query query = write(sql::kPutResult);
-    query.with(task).with(result).next();
+  const uint32_t texts = texts_of(task);
+  Known* row = known(task);
+  if (result.size() > kShort || (texts & Texts::has_result) != 0) {
+    {
+      Query query = write(sql::kPutResult);
+      query.with(task).with(result).next();
+    }
+    has_text(task, Texts::has_result);
+  } else if (row == nullptr) {
+    Query query = write(sql::kUpdateTexts);
+    query.with(task).with(texts).with(result).next();
+  } else {
+    note_unsaved(*row);
+    row->result = result;
+    row->result_unsaved = true;
   }
-  has_text(task, Texts::has_result);
 }
 
 void SqliteTables::put_failure(Number task, const tasks::Failure& failure) {
@@ -116,6 +133,7 @@ void SqliteTables::put_failure(Number task, const tasks::Failure& failure) {
 // ---- Edges ----------------------------------------------------------------------------------------------------------
 
 bool SqliteTables::add_edge(Number waiter, Number target) {
+  edges_ = Any::some;
   Query query = write(sql::kAddEdge);
   return query.with(waiter).with(target).change() == 1;
 }
@@ -127,17 +145,20 @@ void SqliteTables::targets_of(Number waiter, std::vector<Number>& out) {
 }
 
 void SqliteTables::waiters_of(Number target, std::vector<Number>& out) {
+  if (!any(edges_, sql::kAnyEdge)) return;
   Query query(connection_, sql::kWaitersOf);
   query.with(target);
   while (query.next()) out.push_back(query.number());
 }
 
 void SqliteTables::remove_edges_from(Number waiter) {
+  edges_ = Any::unknown;
   Query query = write(sql::kRemoveEdgesFrom);
   query.with(waiter).next();
 }
 
 void SqliteTables::remove_edges_to(Number target) {
+  edges_ = Any::unknown;
   Query query = write(sql::kRemoveEdgesTo);
   query.with(target).next();
 }
@@ -154,14 +175,14 @@ void SqliteTables::edges_to_ended(size_t most, std::vector<std::pair<Number, Num
 // ---- Mailboxes ------------------------------------------------------------------------------------------------------
 
 void SqliteTables::add_message(Number task, tasks::Message& message) {
-  totals();
-  message.number = totals_.last_message + 1;
+  message.number = last(last_.message, "last_message", nullptr) + 1;
   {
     Query query = write(sql::kAddMessage);
     query.with(task).with(message.number).with(message.from).with(message.at).with(message.bound_fence);
     query.with(message.deliveries).with(message.key).with(message.payload).next();
   }
-  totals_.last_message = message.number;
+  last_.message = message.number;
+  last_.message_unsaved = true;
   if (message.key.empty()) return;
   Query query = write(sql::kAddMessageKey);
   query.with(task).with(message.key).next();
@@ -282,11 +303,11 @@ void SqliteTables::put_lock(std::string_view name, const tasks::LockRow& row) {
 
 void SqliteTables::add_event(const tasks::Event& event) {
   const int32_t type = find_type(event.type);
-  totals();
+  const int64_t sequence = last_event() + 1;
   Query query = write(sql::kAddEvent);
-  query.with(totals_.last_event + 1).with(event.at).with(event.task).with(event.kind).with(event.status);
+  query.with(sequence).with(event.at).with(event.task).with(event.kind).with(event.status);
   query.with(event.attempt).with(type).with(event.data).next();
-  totals_.last_event++;
+  last_.event = sequence;
 }
 
 void SqliteTables::events(uint64_t after, size_t most, std::vector<tasks::Event>& out) {
@@ -310,8 +331,14 @@ void SqliteTables::events(uint64_t after, size_t most, std::vector<tasks::Event>
 }
 
 uint64_t SqliteTables::remove_events(tasks::Millis before, size_t most) {
-  Query query = write(sql::kRemoveEvents);
-  return static_cast<uint64_t>(query.with(before).with(bounded(most)).change());
+  const int64_t last = last_event();
+  uint64_t removed = 0;
+  {
+    Query query = write(sql::kRemoveEvents);
+    removed = static_cast<uint64_t>(query.with(before).with(bounded(most)).change());
+  }
+  if (removed != 0) set_counter("last_event", last);  // those after it go on from there
+  return removed;
 }
 
 // ---- Nodes, cascades ------------------------------------------------------------------------------------------------
@@ -328,14 +355,14 @@ void SqliteTables::read_nodes(Query& query, std::vector<tasks::NodeRow>& out) {
 }
 
 void SqliteTables::insert_node(tasks::NodeRow& row) {
-  totals();
-  row.node = totals_.last_node + 1;
+  row.node = last(last_.node, "last_node", nullptr) + 1;
   // Before anybody can see the node: without the lock it would be taken for dead.
   joined_.push_back(row.instance);
   shared_->presence.hold(row.instance);
   Query query = write(sql::kInsertNode);
   query.with(row.node).with(row.name).with(row.instance).with(row.expires_at).with(row.dead).next();
-  totals_.last_node = row.node;
+  last_.node = row.node;
+  set_counter("last_node", row.node);
 }
 
 bool SqliteTables::find_node(int64_t node, tasks::NodeRow& out) {
@@ -381,7 +408,7 @@ void SqliteTables::nodes(std::vector<tasks::NodeRow>& out) {
 }
 
 void SqliteTables::put_cascade(Number task, Number after) {
-  cascades_ = Cascades::unknown;
+  cascades_ = Any::unknown;
   Query query = write(sql::kPutCascade);
   query.with(task).with(after).next();
 }
@@ -397,17 +424,20 @@ void SqliteTables::cascades(size_t most, std::vector<std::pair<Number, Number>>&
 }
 
 void SqliteTables::remove_cascade(Number task) {
-  cascades_ = Cascades::unknown;
+  cascades_ = Any::unknown;
   Query query = write(sql::kRemoveCascade);
   query.with(task).next();
 }
 
-bool SqliteTables::any_cascade() {
-  if (cascades_ == Cascades::unknown) {
-    Query query(connection_, sql::kAnyCascade);
-    cascades_ = query.next() ? Cascades::some : Cascades::none;
+// Asked once, and again after a change: most stores have none of them most of the time.
+bool SqliteTables::any(Any& known, const Sql& sql) {
+  if (known == Any::unknown) {
+    Query query(connection_, sql);
+    known = query.next() ? Any::some : Any::none;
   }
-  return cascades_ == Cascades::some;
+  return known == Any::some;
 }
+
+bool SqliteTables::any_cascade() { return any(cascades_, sql::kAnyCascade); }
 
 }  // namespace nocter::stores

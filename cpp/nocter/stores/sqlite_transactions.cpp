@@ -1,4 +1,5 @@
-// Transactions, and the totals that are written with each.
+// Transactions, the numbers that are given out in them, and what is counted.
+#include <algorithm>
 #include <cstring>
 
 #include "nocter/base/planted.hpp"
@@ -15,7 +16,7 @@ using tasks::TaskId;
 namespace {
 // So many rows stay at hand between transactions: what is claimed is soon settled.
 constexpr size_t kRowsAtHand = 4096;
-// So far no total of ours ever comes, and sums of such do not overflow.
+// So far no number of ours ever comes, and sums of such do not overflow.
 constexpr int64_t kSane = int64_t{1} << 53;
 }  // namespace
 
@@ -37,20 +38,6 @@ void SqliteShared::check_file() {
   look_again_at.jot(now + tuning.look_after_ms * 1'000'000);
 }
 
-template <class Visit>
-void SqliteTables::Totals::each(Visit&& visit) {
-  visit(commits);
-  visit(last_task);
-  visit(last_message);
-  visit(last_event);
-  visit(last_node);
-  for (int phase = 1; phase <= 7; phase++) visit(by_phase[phase]);
-  visit(rescues);
-  visit(repairs);
-  visit(purged);
-  visit(clock);
-}
-
 size_t SqliteTables::IdHash::operator()(const TaskId& id) const {
   uint64_t low;
   std::memcpy(&low, id.bytes.data() + 8, sizeof low);  // the random half
@@ -67,40 +54,42 @@ void SqliteTables::begin() {
   shared_->check_file();
   connection_.begin_write();
   changes_before_ = sqlite3_total_changes64(connection_.handle());
-  marked_ = savepoint_ = totals_changed_ = false;
-  look_who_wrote();
+  marked_ = savepoint_ = false;
+  if (look_who_wrote()) shared_->others.fetch_add(1);
 }
 
-// What is known is right as long as no other connection has committed anything.
-void SqliteTables::look_who_wrote() {
-  const int64_t version = data_version();
-  if (version != version_ || rows_.size() > kRowsAtHand) forget_all();
-  version_ = version;
+// What is known is right as long as no other connection has committed anything. The pager's version tells: it also moves with commits of
+// this connection, after which it is read again.
+bool SqliteTables::look_who_wrote() {
+  const uint32_t now = version();
+  const bool others = looked_ && now != version_;
+  if (!looked_ || others || rows_.size() > kRowsAtHand) forget_all();
+  version_ = now;
+  looked_ = true;
+  return others;
+}
+
+void SqliteTables::look_around() {
+  Query(connection_, sql::kDataVersion).next();
+  if (look_who_wrote()) shared_->others.fetch_add(1);
+}
+
+uint32_t SqliteTables::version() {
+  uint32_t version = 0;
+  connection_.check(sqlite3_file_control(connection_.handle(), "main", SQLITE_FCNTL_DATA_VERSION, &version));
+  return version;
 }
 
 void SqliteTables::commit() {
   shared_->check_process();
   save_texts();
-  if (!totals_changed_ && sqlite3_total_changes64(connection_.handle()) == changes_before_) {
-    Query(connection_, sql::kCommit).next();
-    return;
-  }
-  shared_->check_file();
-  totals();
-  totals_.commits++;
-  {
-    Query query(connection_, sql::kWriteTotals);
-    totals_.each([&](auto& value) { query.with(value); });
-    query.next();
-  }
-  // Counted before it can be seen: whoever compares the two numbers meanwhile sees one commit of others fewer, never one more.
-  shared_->commits_of_ours.fetch_add(1);
-  try {
-    Query(connection_, sql::kCommit).next();
-  } catch (...) {
-    shared_->commits_of_ours.fetch_sub(1);
-    throw;
-  }
+  save_numbers();
+  const bool changed = sqlite3_total_changes64(connection_.handle()) != changes_before_;
+  if (changed) shared_->check_file();
+  Query(connection_, sql::kCommit).next();
+  version_ = version();
+  if (!changed) return;
+  shared_->commits.fetch_add(1);
   for (const std::string& instance : left_) shared_->presence.forget(instance);
   left_.clear();
   joined_.clear();
@@ -120,16 +109,13 @@ void SqliteTables::roll_back() noexcept {
 void SqliteTables::mark() {
   drop_mark();
   save_texts();
-  totals_at_mark_ = totals();
+  save_numbers();
   marked_ = true;
 }
 
 void SqliteTables::back_to_mark() {
   if (savepoint_ && !planted("sqlite_mark_is_not_kept")) Query(connection_, sql::kBackToMark).next();
-  const Totals totals = totals_at_mark_;
   forget_all();
-  totals_ = totals;
-  totals_known_ = true;
   drop_mark();
 }
 
@@ -159,8 +145,8 @@ Query SqliteTables::write(const Sql& sql) {
 }
 
 void SqliteTables::forget_all() noexcept {
-  totals_known_ = false;
-  cascades_ = Cascades::unknown;
+  last_ = {};
+  cascades_ = edges_ = Any::unknown;
   next_due_known_ = false;
   rows_.clear();
   numbers_.clear();
@@ -169,79 +155,59 @@ void SqliteTables::forget_all() noexcept {
   unsaved_texts_.clear();
 }
 
-int64_t SqliteTables::data_version() {
-  Query query(connection_, sql::kDataVersion);
-  query.next();
-  return query.number();
+// ---- Numbers and counters -------------------------------------------------------------------------------------------
+
+// The greatest there is, or a greater one that is no longer there.
+int64_t& SqliteTables::last(int64_t& number, std::string_view name, const Sql* greatest) {
+  if (number >= 0) return number;
+  int64_t found = counter(name);
+  if (greatest != nullptr) {
+    Query query(connection_, *greatest);
+    if (query.next()) found = std::max(found, query.number());
+  }
+  if (found < 0 || found > kSane) connection_.fail(Status::store, "its numbers make no sense");
+  return number = found;
 }
 
-uint64_t SqliteTables::commits() {
-  Query query(connection_, sql::kCommits);
-  return query.next() ? static_cast<uint64_t>(query.number()) : 0;
-}
+int64_t& SqliteTables::last_task() { return last(last_.task, "last_task", &sql::kLastTask); }
+int64_t& SqliteTables::last_event() { return last(last_.event, "last_event", &sql::kLastEvent); }
 
-void SqliteTables::read_totals(Totals& out) {
-  Query query(connection_, sql::kReadTotals);
-  if (!query.next()) connection_.fail(Status::store, "the row of its totals is missing");
-  bool sane = true;
-  out.each([&](auto& value) {
-    const int64_t found = query.number();
-    sane = sane && found >= 0 && found <= kSane;
-    value = static_cast<std::remove_reference_t<decltype(value)>>(found);
-  });
-  if (!sane) connection_.fail(Status::store, "its totals make no sense");
-}
-
-const SqliteTables::Totals& SqliteTables::totals() {
-  if (!totals_known_) read_totals(totals_);
-  totals_known_ = true;
-  return totals_;
-}
-
-int64_t* SqliteTables::total(std::string_view name) {
-  totals();
-  if (name == "clock") return &totals_.clock;
-  if (name == "rescues") return &totals_.rescues;
-  if (name == "repairs") return &totals_.repairs;
-  if (name == "purged") return &totals_.purged;
-  return nullptr;
+void SqliteTables::save_numbers() {
+  if (!last_.message_unsaved) return;
+  set_counter("last_message", last_.message);
+  last_.message_unsaved = false;
 }
 
 int64_t SqliteTables::counter(std::string_view name) {
-  if (const int64_t* value = total(name)) return *value;
   Query query(connection_, sql::kReadCounter);
   return query.with(name).next() ? query.number() : 0;
 }
 
 void SqliteTables::set_counter(std::string_view name, int64_t value) {
-  if (int64_t* there = total(name)) {
-    *there = value;
-    totals_changed_ = true;
-    return;
-  }
   Query query = write(sql::kWriteCounter);
   query.with(name).with(value).next();
 }
 
 void SqliteTables::count(tasks::Counts& out) {
-  const Totals& now = totals();
+  uint64_t by_phase[8] = {};
   for (int phase = 1; phase <= 7; phase++) {
-    out.by_status[static_cast<int>(tasks::status_of(static_cast<Phase>(phase)))] +=
-        static_cast<uint64_t>(now.by_phase[phase]);
-    out.tasks += static_cast<uint64_t>(now.by_phase[phase]);
+    Query query(connection_, sql::kCountPhase);
+    if (query.with(phase).next()) query.get(by_phase[phase]);
+    out.by_status[static_cast<int>(tasks::status_of(static_cast<Phase>(phase)))] += by_phase[phase];
+    out.tasks += by_phase[phase];
   }
-  out.ready = static_cast<uint64_t>(now.by_phase[1]);
-  out.delayed = static_cast<uint64_t>(now.by_phase[2]);
+  out.ready = by_phase[static_cast<int>(Phase::ready)];
+  out.delayed = by_phase[static_cast<int>(Phase::delayed)];
   // The index is by type and priority: the oldest is the first of one of those groups, of which there are few.
   out.oldest_ready = 0;
   for (int32_t type = 0; out.ready != 0;) {
     Query next(connection_, sql::kNextReadyType);
     if (!next.with(type).next()) break;
     next.get(type);
-    for (int64_t below = INT32_MAX; below >= INT32_MIN;) {
+    for (int64_t rank = INT32_MIN; rank <= int64_t{INT32_MAX} + 1; rank++) {
       Query first(connection_, sql::kFirstReady);
-      if (!first.with(type).with(below).next()) break;
-      below = first.number() - 1;
+      if (!first.with(type).with(rank).next()) break;
+      rank = first.number();
       const Millis since = first.number();
       if (out.oldest_ready == 0 || since < out.oldest_ready) out.oldest_ready = since;
     }

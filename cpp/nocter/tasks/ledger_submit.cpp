@@ -136,8 +136,7 @@ Answer Ledger::submit_one(const Submission& submission, const TaskId& parent, Ta
   } else {
     row.tree_open = 1;
   }
-  change().insert_task(row);
-  change().put_payload(row.number, submission.payload, submission.key);
+  change().insert_task(row, submission.payload, submission.key);
   if (row.has_key) change().add_key(row.key_scope, owner_of_key(&row), submission.key, row.number);
   at_hand(row);
   event(row, Event::Kind::submitted);

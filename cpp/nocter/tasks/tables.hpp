@@ -64,7 +64,8 @@ class Tables {
   // ---- Rows
   virtual bool find_task(const TaskId& id, TaskRow& out) = 0;
   virtual bool load_task(Number number, TaskRow& out) = 0;
-  virtual void insert_task(TaskRow& row) = 0;  // gives it its number; a root's root is then its own number
+  // Gives it its number; a root's root is then its own number. Payload and key never change.
+  virtual void insert_task(TaskRow& row, std::string_view payload, std::string_view key) = 0;
   virtual void update_task(const TaskRow& row) = 0;
   // The row, and its texts, messages, steps, keys and edges.
   virtual void remove_task(const TaskRow& row) = 0;
@@ -88,7 +89,6 @@ class Tables {
 
   // ---- Texts
   virtual void read_texts(Number task, TaskTexts& out) = 0;
-  virtual void put_payload(Number task, std::string_view payload, std::string_view key) = 0;  // once
   virtual void put_state(Number task, std::string_view state) = 0;
   virtual void put_result(Number task, std::string_view result) = 0;
   virtual void put_failure(Number task, const Failure& failure) = 0;

@@ -83,7 +83,7 @@ GOALS = [
                "limit-c-sqlite3", 0.8) for sync in ("full", "normal")
     ),
     *(
-        faster("sqlite", f"64 callers, {sync}, beside the hand-written group", f"E cycle-batch;batch=64;sync={sync}", "tasks_per_s",
+        faster("sqlite", f"64 callers, {sync}, beside the hand-written group", f"E cycle-callers;batch=64;sync={sync}", "tasks_per_s",
                "limit-c-sqlite3", 0.6) for sync in ("full", "normal")
     ),
     shorter("signal", "publish that nobody waits for, ns", "C publish;pin=none", "publish_ns", "", 10),

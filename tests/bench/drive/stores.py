@@ -205,15 +205,15 @@ def sqlite(runner, chosen, repetitions, quick):
         ("process-batch", 100000, "1000"),
         ("process-fused", 100000, "1000"),
         ("cycle-single", 3000, "1"),
-        ("cycle-batch", 20000, "8"),
-        ("cycle-batch", 60000, "64"),
+        ("cycle-callers", 20000, "8"),
+        ("cycle-callers", 60000, "64"),
     )
     try:
         for sync, more in (("full", 1), ("normal", 4)):
             for repetition in range(repetitions):
                 for mode, count, batch in modes:
                     total = n(count * more if "-single" in mode else count)
-                    for argv in native if mode == "cycle-batch" else everyone:
+                    for argv in native if mode == "cycle-callers" else everyone:
                         runner.run(repetition, [*argv, sync, mode, total, batch], env)
                 for argv in native:
                     runner.run(repetition, [*argv, sync, "latency", n(500), "1"], env)

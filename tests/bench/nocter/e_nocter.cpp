@@ -1,7 +1,7 @@
 // nocter in benchmark E, over the C interface: durable tasks on SQLite.
 //   PROGRAM full|normal MODE N [BATCH]; BENCH_DIR names the folder for the file. Modes as in e/sqlite_limit.c, where
-//   *-batch and *-fused mean BATCH callers at once, each with one task at a time: grouping them is nocter's work. cycle-batch is the whole
-//   life of a task (submit, claim, done) by BATCH callers, and also prints what a commit had to carry.
+//   *-batch and *-fused mean BATCH callers at once, each with one task at a time: grouping them is nocter's work. cycle-callers is the
+//   whole life of a task (submit, claim, done) by BATCH callers, each of which waits for every step of it.
 #include <nocter.h>
 #include <unistd.h>
 

@@ -6,7 +6,11 @@
  *   process-batch  N B    claim B (commit), complete B (commit)
  *   process-fused  N B    [complete previous batch, claim next batch] in one transaction
  *   cycle-single   N      insert, claim, complete, each in its own transaction
- *   cycle-batch    N B    [complete previous batch, insert B, claim B] in one transaction
+ *   cycle-batch    N B    [complete previous batch, insert B, claim B] in one transaction: a third of
+ *                         the commits that callers need who wait for each of their steps
+ *   cycle-callers  N B    what B such callers can reach in groups: B lives at a time, each step of a
+ *                         life committed before its next one begins, and in every transaction one
+ *                         step of each of the B: a third inserts, a third claims, a third completes
  *   latency        N      two connections, two threads; the worker is woken through a
  *                         condition variable of the process after the commit */
 #include "../common/bench.h"
@@ -196,6 +200,19 @@ int main(int argc, char **argv) {
       k = claim(&d, b);
       step(&d, d.commit);
       total += k;
+    }
+  } else if (!strcmp(mode, "cycle-callers")) {
+    uint64_t running = 0, ready = 0, made = 0;
+    for (uint64_t turn = 0; total < n; turn++) {
+      uint64_t third = (b + turn % 3) / 3, end = made + third < n ? made + third : n, k = 0;
+      step(&d, d.begin);
+      for (uint64_t j = 0; j < running; j++) done(&d, g_ids[j]);
+      total += running;
+      if (ready) k = claim(&d, ready);
+      ready = end - made;
+      while (made < end) insert(&d, made++);
+      step(&d, d.commit);
+      running = k;
     }
   } else if (!strcmp(mode, "latency")) {
     struct lat l = {n, {0, 0, 0}, 0};
