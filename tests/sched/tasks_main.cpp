@@ -7,5 +7,7 @@ int main(int argc, char** argv) {
   for (const auto& part : {lane_scenarios(), tasks_wait_scenarios(), outcome_scenarios()}) {
     all.insert(all.end(), part.begin(), part.end());
   }
+  // Those who wait sleep at once: else each of the looks before it would take a preemption of its own from whoever is to come in between.
+  for (Scenario& scenario : all) scenario.disturbance = Disturbance::idle_yields;
   return program(argc, argv, all);
 }
