@@ -6,6 +6,7 @@ import os
 import sys
 import time
 
+import curves
 import goals
 import local
 import report
@@ -19,6 +20,7 @@ PARTS = {
     "retirement": (local.retirement,),
     "postgresql": (stores.postgresql,),
     "sqlite": (stores.sqlite,),
+    "curves": (curves.curves,),
 }
 
 
@@ -53,6 +55,8 @@ def main():
     for bench, peer, workload, metric, median, *_ in results.medians:
         print(f"{bench},{peer},{workload},{metric},{median:.6g}")
     print(report.table(results))
+    if "curves" in parts:
+        print(curves.report(results))
     print(goals.report(results, parts))
     print("\n" + report.machine(runner.measurements))
     if options.out:

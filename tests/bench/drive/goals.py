@@ -86,6 +86,12 @@ GOALS = [
         faster("sqlite", f"64 callers, {sync}, beside the hand-written group", f"E cycle-callers;batch=64;sync={sync}", "tasks_per_s",
                "limit-c-sqlite3", 0.6) for sync in ("full", "normal")
     ),
+    *(
+        shorter("curves", f"{call} among a million rows of each kind beside a thousand, {store}",
+                f"K rows=1000000;store={store}", call + "_growth", "", 1.2)
+        for store in ("memory", "sqlite-normal") for call in ("claim", "notify", "finish")
+    ),
+    shorter("curves", "a million suspended tasks opened again, ms", "K suspended=1000000;store=sqlite-normal", "open_ms", "", 2000),
     shorter("signal", "publish that nobody waits for, ns", "C publish;pin=none", "publish_ns", "", 10),
     shorter("signal", "ping-pong median beside the yielding futex", "C pingpong;pin=none", "p50_ns", "limit-futex-yield", 2.0),
     shorter("signal", "ping-pong median beside the raw futex", "C pingpong;pin=none", "p50_ns", "raw-futex", 1 / 50),

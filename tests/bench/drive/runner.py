@@ -76,7 +76,7 @@ def children_seconds():
 def parse(line):
     """(bench, peer, workload, metric, value) of an output line, or None for any other text."""
     fields = line.split(",")
-    if len(fields) != 5 or fields[0] not in ("A", "B", "C", "D", "E", "R"):
+    if len(fields) != 5 or fields[0] not in ("A", "B", "C", "D", "E", "K", "R"):
         return None
     return (*fields[:4], float(fields[4]))
 
