@@ -32,6 +32,7 @@ struct tasks_options {
   bool events = false;                     ///< Every transition is kept as an event.
   bool normal_sync = false;                ///< Commits of SQLite do not wait for the disk.
   bool by_hand = false;                    ///< No thread of the library's: maintain() and heartbeat() do what it would.
+  bool checked = false;                    ///< The whole database is read first; damage is status::e_store.
   std::chrono::milliseconds lease{0};      ///< Without a sign for so long, others run its tasks; 15 s.
   std::chrono::milliseconds retention{0};  ///< How long ended trees are kept; 0: for ever.
   std::chrono::milliseconds event_retention{0};  ///< How long events are kept; 0: for ever.
@@ -332,7 +333,7 @@ class tasks {
   static nocter_tasks_options native_of(const tasks_options& given) {
     nocter_tasks_options native = NOCTER_TASKS_OPTIONS_INIT;
     native.flags = (given.events ? NOCTER_TASKS_EVENTS : 0u) | (given.normal_sync ? NOCTER_TASKS_NORMAL_SYNC : 0u) |
-                   (given.by_hand ? NOCTER_TASKS_BY_HAND : 0u);
+                   (given.by_hand ? NOCTER_TASKS_BY_HAND : 0u) | (given.checked ? NOCTER_TASKS_CHECK : 0u);
     native.node = detail::text_of(given.node);
     native.lease_ms = given.lease.count();
     native.retention_ms = given.retention.count();

@@ -212,6 +212,10 @@ void write_task(const Record& record, nocter_task& out) {
   out.waiting_for = reinterpret_cast<const nocter_task_id*>(record.waiting_for.data());
   out.waiting_for_count = record.waiting_for.size();
   out.waiting_open = static_cast<uint64_t>(record.waiting_open);
+  const bool joins =
+      !tasks::ended(row.phase) && row.until != tasks::Until::nothing && row.until != tasks::Until::notified;
+  out.waiting_need = joins && row.need > 0 ? static_cast<uint64_t>(row.need) : 0;
+  out.wake_on_failure = joins && row.wake_on_failure ? 1 : 0;
 }
 
 const nocter_task* make_task(Record record) {

@@ -49,7 +49,8 @@ constexpr uint32_t kOptionEnds[] = {
 };
 #undef NOCTER_END
 
-constexpr uint32_t kOptionFlags = NOCTER_TASKS_NORMAL_SYNC | NOCTER_TASKS_EVENTS | NOCTER_TASKS_BY_HAND;
+constexpr uint32_t kOptionFlags =
+    NOCTER_TASKS_NORMAL_SYNC | NOCTER_TASKS_EVENTS | NOCTER_TASKS_BY_HAND | NOCTER_TASKS_CHECK;
 constexpr int64_t kLongestLease = 86'400'000;
 
 // The host's, until the store has it for good: then it is ended with it.
@@ -153,6 +154,7 @@ nocter_status read_options(const nocter_tasks_options& options, Opening& to, con
   read_limits(options, engine.limits);
   to.store.limits = engine.limits;
   to.store.events = (options.flags & NOCTER_TASKS_EVENTS) != 0;
+  to.store.check = (options.flags & NOCTER_TASKS_CHECK) != 0;
   to.store.durability =
       (options.flags & NOCTER_TASKS_NORMAL_SYNC) != 0 ? tasks::Durability::normal : tasks::Durability::full;
   return NOCTER_OK;

@@ -319,8 +319,9 @@ int doctor(const Session& session, bool full) {
     look_at_neighbours(path, findings);
   }
   try {
-    const Store store(session.database, Opening::look);
+    const Store store(session.database, full ? Opening::look_at_all : Opening::look);
     findings.fine("opening", std::string("nocter ") + nocter_version() + " opens it");
+    if (full) findings.fine("database", "every page was read, and none is damaged");
     const auto counts = store.counts();
     look_at_counts(counts, findings);
     look_at_queue(store, counts, findings);
@@ -328,7 +329,7 @@ int doctor(const Session& session, bool full) {
     if (full)
       look_at_records(store, findings);
     else
-      findings.fine("records", "not read one by one; doctor --full does");
+      findings.fine("records", "not read one by one; doctor --full does, and looks for damage everywhere");
   } catch (const Problem& problem) {
     findings.wrong("opening", printable(problem.message));
   }

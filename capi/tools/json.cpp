@@ -103,6 +103,8 @@ std::string json_of(const nocter_task& task) {
       .count("messages", task.messages)
       .raw("waiting_for", json_array(waiting_for))
       .count("waiting_open", task.waiting_open)
+      .count("waiting_need", task.waiting_need)
+      .truth("wake_on_failure", task.wake_on_failure != 0)
       .raw("payload", view(task.payload))
       .raw("state", view(task.state))
       .raw("result", view(task.result))

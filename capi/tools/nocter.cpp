@@ -147,7 +147,7 @@ void follow_with(CLI::App& app, CommandLine& line) {
   events->callback([&] { line.command = [&] { return tool::events(session, line.events), 0; }; });
 
   CLI::App* doctor = app.add_subcommand("doctor", "Says whether the store is well");
-  doctor->add_flag("--full", line.full, "reads every record");
+  doctor->add_flag("--full", line.full, "reads every page and every record");
   doctor->callback([&] { line.command = [&] { return tool::doctor(session, line.full); }; });
 }
 

@@ -116,8 +116,8 @@ Store::Store(const std::string& database, Opening opening) {
     throw Problem{kRefused, printable(path) + ": " + std::strerror(errno)};
   }
   const std::string url = url_of(database);
-  open(url, 0);
-  if (opening == Opening::look) return;
+  open(url, opening == Opening::look_at_all ? NOCTER_TASKS_CHECK : 0);
+  if (opening == Opening::look || opening == Opening::look_at_all) return;
   // Whether the workers of this store keep a log of what happens: then what is changed here belongs into it.
   nocter_event_list events{};
   const nocter_status read = nocter_events_read(handle_, 0, 1, nullptr, &events);

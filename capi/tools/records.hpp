@@ -60,11 +60,11 @@ class TaskList {
   nocter_task_list list_;
 };
 
-enum class Opening { look, change, create };
+enum class Opening { look, look_at_all, change, create };
 
 class Store {
  public:
-  // A file that is not there is an error, but for create. Those that change something keep the log of events going.
+  // A file that is not there is an error, but for create; with look_at_all damage is one too, wherever it is. Those that change something keep the log of events going.
   Store(const std::string& database, Opening opening);
   Store(const Store&) = delete;
   Store& operator=(const Store&) = delete;

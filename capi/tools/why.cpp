@@ -102,6 +102,19 @@ void explain_running(const nocter_task& task, Answer& answer) {
   }
 }
 
+// How many of them are enough, and whether a failure is.
+void explain_join(const nocter_task& task, Answer& answer) {
+  const std::uint64_t open = task.until == NOCTER_UNTIL_CHILDREN ? task.open_children : task.waiting_open;
+  if (task.waiting_need >= open) {
+    answer.say("It wakes when all of them have ended" +
+               std::string(task.wake_on_failure != 0 ? ", or as soon as one fails or is cancelled." : "."));
+  } else {
+    answer.say("It wakes when " + std::to_string(task.waiting_need) + " more of them " +
+               (task.waiting_need == 1 ? "has" : "have") + " ended" +
+               (task.wake_on_failure != 0 ? ", or as soon as one fails or is cancelled." : "."));
+  }
+}
+
 void explain_suspended(const Store& store, const nocter_task& task, Answer& answer) {
   const bool children = task.until == NOCTER_UNTIL_CHILDREN;
   answer.waits_for = children ? "children" : task.until == NOCTER_UNTIL_TASKS ? "tasks" : "message";
@@ -114,6 +127,7 @@ void explain_suspended(const Store& store, const nocter_task& task, Answer& answ
   } else {
     answer.say("It waits for a message: `nocter notify " + text_of(task.id) + "` sends one.");
   }
+  if (task.until != NOCTER_UNTIL_NOTIFIED) explain_join(task, answer);
   if (task.due_at_ms != 0) {
     answer.until_ms = task.due_at_ms;
     answer.say("At " + when(task.due_at_ms) + " it wakes in any case.");
@@ -202,6 +216,8 @@ void why(const Session& session, const std::string& id) {
               .text("waits_for", answer.waits_for)
               .raw("tasks", json_array(items))
               .count("open", task->waiting_open)
+              .count("need", task->waiting_need)
+              .truth("wake_on_failure", task->wake_on_failure != 0)
               .time("until_ms", answer.until_ms)
               .text_or_null("node", task->status == NOCTER_TASK_RUNNING ? view(task->node) : std::string_view())
               .text("words", words)

@@ -296,7 +296,8 @@ def test_tsk_31_an_atomic_round_commits_as_one(store):
     assert store.get(id).state is None and store.children(id) == [] and store.shared(id).get("k") is None
     run.suspend(durable.suspend_until_children())
     assert store.get(id).state == "staged" and store.shared(id).get("k") == "staged"
-    assert store.get(id).waiting_for == (child,)
+    parked = store.get(id)
+    assert parked.waiting_for == (child,) and parked.waiting_need == 1 and not parked.wake_on_failure
 
 
 def test_tsk_29_events_tell_what_happened_in_order(store):
@@ -401,3 +402,19 @@ def test_bnd_03_a_closed_store_says_so(tmp_path):
     with durable.open(f"sqlite:{tmp_path}/work.db") as again:
         record = again.get(id)
         assert (record.status, record.payload, record.attempt) == (Status.QUEUED, {"kept": True}, 0)
+
+
+def test_dur_08_a_store_that_is_checked_when_it_is_opened_says_what_is_damaged(tmp_path):
+    path = tmp_path / "tasks.db"
+    with durable.open(f"sqlite:{path}", checked=True) as store:
+        id = store.submit("work", "x" * 200_000)
+    with durable.open(f"sqlite:{path}", checked=True) as store:
+        assert store.get(id).payload == "x" * 200_000
+    pages = path.stat().st_size // 4096
+    with open(path, "r+b") as file:  # behind the head of the long payload
+        for page in range(pages - 10, pages - 5):
+            file.seek(page * 4096)
+            file.write(b"\xff" * 4096)
+    with pytest.raises(nocter.StoreError, match="damaged"):
+        durable.open(f"sqlite:{path}", checked=True)
+    durable.open(f"sqlite:{path}").close()

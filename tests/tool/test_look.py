@@ -197,3 +197,24 @@ def test_sec_11_what_a_task_is_called_does_nothing_to_the_terminal(tool, start_w
         assert not re.search("[\x00-\x09\x0b-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e]", text), (command, text)
     assert "\\u{202e}" in tool.run("list")
     assert tool.json("show", one)["state"]["turned"] == "\u202eabc"
+
+
+def test_tsk_32_why_says_how_many_are_enough_and_whether_a_failure_is(tool, start_worker):
+    worker = start_worker()
+    all_of, any_of = tool.submit("all"), tool.submit("any")
+    for kind, until in (("all", "children"), ("any", "first-child")):
+        run, _ = worker.claim(kind)
+        for _ in range(3):
+            worker.tell("child", run, kind + "-child", "-")
+        worker.tell("park", run, until)
+    document, words = why(tool, all_of)
+    assert (document["open"], document["need"], document["wake_on_failure"]) == (3, 3, False)
+    assert "when all of them have ended." in words
+    document, words = why(tool, any_of)
+    assert (document["open"], document["need"], document["wake_on_failure"]) == (3, 1, True)
+    assert "when 1 more of them has ended, or as soon as one fails or is cancelled." in words
+    record = tool.json("show", any_of)
+    assert (record["waiting_need"], record["wake_on_failure"]) == (1, True)
+    run, _ = worker.claim("any-child")
+    worker.tell("done", run, "1")
+    assert tool.json("why", any_of)["waits_for"] == "worker" and tool.json("show", any_of)["waiting_need"] == 0

@@ -7,7 +7,8 @@
  *   claim TYPE             -> the number of the run, the id of its task
  *   child RUN TYPE KEY     -> the id; "-" is no key
  *   state RUN JSON         done RUN JSON         fail RUN KIND policy|never|MILLISECONDS MESSAGE
- *   park RUN children|notified|MILLISECONDS|ID   back RUN
+ *   park RUN children|first-child|notified|MILLISECONDS|ID   back RUN
+ * first-child: until one child has ended, or one has failed.
  */
 #include <inttypes.h>
 #include <nocter.h>
@@ -75,6 +76,10 @@ static void park(nocter_run *run, const char *until) {
   nocter_task_id id;
   if (strcmp(until, "children") == 0) {
     suspension.until = NOCTER_UNTIL_CHILDREN;
+  } else if (strcmp(until, "first-child") == 0) {
+    suspension.until = NOCTER_UNTIL_CHILDREN;
+    suspension.need = 1;
+    suspension.flags = NOCTER_WAKE_ON_FAILURE;
   } else if (strlen(until) == 36 && nocter_task_id_parse(nocter_text_of(until), &id) == NOCTER_OK) {
     suspension.until = NOCTER_UNTIL_TASKS;
     suspension.ids = &id;

@@ -258,6 +258,8 @@ class Record:
     messages: int
     waiting_for: Tuple[uuid.UUID, ...]
     waiting_open: int
+    waiting_need: int
+    wake_on_failure: bool
 
     @property
     def payload(self) -> Any:
@@ -334,6 +336,8 @@ def record_of(raw: Any) -> Record:
         messages=raw.messages,
         waiting_for=tuple(sure_id(raw.waiting_for[index]) for index in range(raw.waiting_for_count)),
         waiting_open=raw.waiting_open,
+        waiting_need=raw.waiting_need,
+        wake_on_failure=bool(raw.wake_on_failure),
     )
 
 

@@ -316,19 +316,26 @@ def open(
     normal_sync: bool = False,
     events: bool = False,
     by_hand: bool = False,
+    checked: bool = False,
     clock: Optional[Clock] = None,
     **limits: Any,
 ) -> Tasks:
     """Opens a store, and makes or brings up to date what it needs: "memory:", or "sqlite:" and the path of a file.
 
     `normal_sync`: commits of SQLite do not wait for the disk. `events`: every transition is kept as an event. `by_hand`:
-    no thread of the library's, maintain() does what it would. Times, as timedelta or seconds: lease, retention,
+    no thread of the library's, maintain() does what it would. `checked`: the whole database is read first, and damage is
+    a StoreError. Times, as timedelta or seconds: lease, retention,
     event_retention, retry_base, retry_cap, poll. Limits: maximum_json, maximum_message, maximum_mailbox,
     maximum_mailbox_bytes, maximum_children, maximum_rescues.
     """
     options, kept, out = ffi.new("nocter_tasks_options *"), text(node), ffi.new("nocter_tasks **")
     lib.nocter_tasks_options_init(options, ffi.sizeof("nocter_tasks_options"))
-    flags = {lib.NOCTER_TASKS_NORMAL_SYNC: normal_sync, lib.NOCTER_TASKS_EVENTS: events, lib.NOCTER_TASKS_BY_HAND: by_hand}
+    flags = {
+        lib.NOCTER_TASKS_NORMAL_SYNC: normal_sync,
+        lib.NOCTER_TASKS_EVENTS: events,
+        lib.NOCTER_TASKS_BY_HAND: by_hand,
+        lib.NOCTER_TASKS_CHECK: checked,
+    }
     options.flags = sum(flag for flag, wanted in flags.items() if wanted)
     options.node = kept
     options.clock = ffi.NULL if clock is None else clock.pointer

@@ -228,6 +228,12 @@ typedef struct nocter_task {
   size_t waiting_for_count;
   /** How many open ones there are in all. */
   uint64_t waiting_open;
+  /** How many of them have yet to end before its join wakes it; 0: enough have, or it has no join. */
+  uint64_t waiting_need;
+  /** 1 when the failure or the cancel of any one of them wakes it too; else 0. */
+  int32_t wake_on_failure;
+  /** 0. */
+  uint32_t reserved;
 } nocter_task;
 
 /**

@@ -36,12 +36,14 @@ enum nocter_log_level {
 #define NOCTER_TASKS_EVENTS 2
 /** In options.flags: no thread of the library's: nocter_tasks_maintain() and nocter_run_heartbeat() do what it would. */
 #define NOCTER_TASKS_BY_HAND 4
+/** In options.flags: the whole database is read first, and damage is NOCTER_E_STORE (SQLite: quick_check; a second or so a gigabyte). */
+#define NOCTER_TASKS_CHECK 8
 
 /** How a store is opened. Every member may be zero: the default is meant. */
 typedef struct nocter_tasks_options {
   /** sizeof(nocter_tasks_options). */
   uint32_t size;
-  /** NOCTER_TASKS_NORMAL_SYNC, NOCTER_TASKS_EVENTS, NOCTER_TASKS_BY_HAND. */
+  /** NOCTER_TASKS_NORMAL_SYNC, NOCTER_TASKS_EVENTS, NOCTER_TASKS_BY_HAND, NOCTER_TASKS_CHECK. */
   uint32_t flags;
   /** What people call this process, 255 bytes at most; empty: the host's name and the process id. */
   nocter_text node;

@@ -140,6 +140,12 @@ void refuse_unfit_library() {
   refuse_second_sqlite();
 }
 
+// The first thing that is wrong is enough.
+void refuse_damage(Connection& connection) {
+  const std::string found = connection.text("PRAGMA quick_check(1)");
+  if (found != "ok") connection.fail(Status::store, "is damaged: " + found);
+}
+
 }  // namespace
 
 std::unique_ptr<tasks::Store> open_sqlite(const std::string& path, const tasks::StoreOptions& options) {
@@ -151,6 +157,7 @@ std::unique_ptr<tasks::Store> open_sqlite(const std::string& path, const tasks::
   SqliteTuning tuned = tuning;
   tuned.length = std::max<int64_t>(tuned.length, static_cast<int64_t>(options.limits.json) * 2 + (1 << 20));
   auto writer = open_sqlite_tables(path, options.durability == tasks::Durability::full, tuned);
+  if (options.check) refuse_damage(writer->connection());
   auto shared = writer->shared();
   return std::make_unique<SqliteStore>(std::move(shared), std::move(writer), options);
 }

@@ -22,6 +22,7 @@ struct StoreOptions {
   std::shared_ptr<Random> random = std::make_shared<KernelRandom>();
   bool events = false;  // keep a log of what happened to tasks
   Durability durability = Durability::full;
+  bool check = false;  // read all that is there before it is worked with, and refuse what is damaged
 };
 
 }  // namespace nocter::tasks

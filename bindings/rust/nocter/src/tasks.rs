@@ -171,6 +171,11 @@ impl<'a> TasksOptions<'a> {
         self.flag(sys::NOCTER_TASKS_BY_HAND)
     }
 
+    /// The whole database is read first, and damage is [`Error::Store`](crate::Error::Store).
+    pub fn checked(self) -> Self {
+        self.flag(sys::NOCTER_TASKS_CHECK)
+    }
+
     /// The clock of memory and SQLite stores; without it the system's.
     pub fn clock(mut self, clock: &'a Clock) -> Self {
         self.clock = Some(clock);

@@ -144,6 +144,7 @@ fn tsk_06_t_13_joins_on_named_tasks() {
         (parked.status, parked.until, &parked.waiting_for[..]),
         (Status::Suspended, Until::Tasks, &[open, last][..])
     );
+    assert_eq!((parked.waiting_open, parked.waiting_need, parked.wake_on_failure), (2, 2, true));
     assert_eq!(one_run(&tasks).fail(Failure::new("Bad", "very").never_retry()).unwrap(), Ended::AsSaid);
     let run = one_run(&tasks);
     assert_eq!(run.task().woken_by, Wake::Failure);

@@ -235,6 +235,8 @@ pub(super) unsafe fn record_of(raw: &sys::nocter_task) -> Record {
         messages: raw.messages,
         waiting_for: items(raw.waiting_for, raw.waiting_for_count).iter().copied().map(id_of).collect(),
         waiting_open: raw.waiting_open,
+        waiting_need: raw.waiting_need,
+        wake_on_failure: raw.wake_on_failure != 0,
     }
 }
 

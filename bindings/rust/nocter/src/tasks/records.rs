@@ -246,6 +246,10 @@ pub struct Record {
     pub waiting_for: Vec<TaskId>,
     /// How many open ones there are in all.
     pub waiting_open: u64,
+    /// How many of them have yet to end before its join wakes it; 0: enough have, or it has no join.
+    pub waiting_need: u64,
+    /// Whether the failure or the cancel of any one of them wakes it too.
+    pub wake_on_failure: bool,
 }
 
 impl Record {
