@@ -5,7 +5,8 @@
 //! * [`AsyncBlocking`] – the same service with futures in place of waits, for any executor.
 //! * [`Retirement`] – resources whose end may block are handed to somebody who ends them, and handing over cannot fail.
 //! * [`Keyed`] – a bounded queue of keys that are due, each at most once, and each with one pass at a time.
-//! * [`tasks`] – durable tasks: submitted once, suspended without holding a thread, and still there after a kill.
+//! * [`tasks`] – durable tasks: submitted once, suspended without holding a thread, and still there after a kill; with
+//!   [`AsyncTasks`](tasks::AsyncTasks), which awaits their ends and their claims.
 //! * [`Watch`] – awaits any other call that waits.
 //! * [`Signal`] – a versioned signal, for waiting until a state of your own has changed.
 //! * [`Notifier`], [`EventFd`] – how a service tells an event loop, or any closure, that something may have changed.

@@ -27,10 +27,12 @@
 //! A task is delivered at least once: a round whose worker died is made again, on whatever machine and in whatever
 //! language its type is served. Payloads, results, states and messages are JSON, as text, kept byte for byte.
 
+mod future;
 mod records;
 mod run;
 mod shared;
 
+pub use future::{AsyncTasks, Claim, UntilEnded};
 pub use records::{
     Counts, Failed, Filter, KeyScope, Message, Record, Status, Submission, Submitted, SubmittedMany, TaskId, Until,
     Wake,

@@ -1,5 +1,6 @@
 //! Tasks of tokio that await nocter's jobs, on both of its runtimes, and a loop of tokio's that reads the eventfd.
 
+use nocter::tasks::{AsyncTasks, Ended, Submission, Tasks, TasksOptions};
 use nocter::{AsyncBlocking, Blocking, BlockingOptions, Error, EventFd, Wait, Workers, WorkersOptions};
 use std::future::Future;
 use std::sync::{Arc, Condvar, Mutex};
@@ -157,4 +158,40 @@ fn blk_14_b_30_the_eventfd_in_a_loop_of_tokio() {
             assert_eq!(output, number * 2);
         }
     });
+}
+
+#[test]
+fn bnd_04_tsk_29_tasks_of_both_runtimes_await_durable_ones_and_claim_them() {
+    for runtime in [one_thread(), two_threads()] {
+        let tasks = AsyncTasks::new(Tasks::open("memory:", TasksOptions::new()).unwrap());
+        run(&runtime, async {
+            let worker = tokio::spawn({
+                let tasks = tasks.clone();
+                async move {
+                    for _ in 0..20 {
+                        for run in tasks.claim(&["double"], 1).await.unwrap() {
+                            let number: u64 = run.payload().parse().unwrap();
+                            assert_eq!(run.done((2 * number).to_string()).unwrap(), Ended::AsSaid);
+                        }
+                    }
+                }
+            });
+            let awaited = (0..20).map(|number: u64| {
+                let tasks = tasks.clone();
+                tokio::spawn(async move {
+                    let submission = Submission::new("double").payload(number.to_string());
+                    let id = tasks.store().submit(submission).unwrap().id();
+                    assert_eq!(tasks.ended(id).await.unwrap().result, (2 * number).to_string());
+                })
+            });
+            for handle in awaited.collect::<Vec<_>>() {
+                handle.await.unwrap();
+            }
+            worker.await.unwrap();
+            // What is given up while it waits claims nothing.
+            assert!(timeout(Duration::from_millis(20), tasks.claim(&[], 1)).await.is_err());
+            let id = tasks.store().submit("double").unwrap().id();
+            assert_eq!(tasks.claim(&[], 1).await.unwrap()[0].task().id, id);
+        });
+    }
 }
