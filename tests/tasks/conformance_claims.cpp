@@ -75,7 +75,8 @@ BOOST_AUTO_TEST_CASE(tsk_17_no_zombie_changes_anything, *label("TSK-17") * label
 }
 
 // The reply to an outcome was lost: asked again, the store says what it said.
-BOOST_AUTO_TEST_CASE(tsk_17_a_repeated_outcome_is_answered_as_before, *label("TSK-17") * label("TSK-21")) {
+BOOST_AUTO_TEST_CASE(tsk_17_a_repeated_outcome_is_answered_as_before,
+                     *label("TSK-17") * label("TSK-21") * label("DUR-04")) {
   World world;
   const TaskId id = world.root("work");
   Run run = world.claim("work");
@@ -91,7 +92,7 @@ BOOST_AUTO_TEST_CASE(tsk_17_a_repeated_outcome_is_answered_as_before, *label("TS
   BOOST_CHECK_EQUAL(world.get(id).texts.result, "2");
 }
 
-BOOST_AUTO_TEST_CASE(tsk_17_a_claim_repeated_is_the_same_claim, *label("TSK-17") * label("TSK-21")) {
+BOOST_AUTO_TEST_CASE(tsk_17_a_claim_repeated_is_the_same_claim, *label("TSK-17") * label("TSK-21") * label("DUR-05")) {
   World world;
   for (int i = 0; i < 3; i++) world.root("work");
   const std::vector<Run> first = world.claim_up_to(2, {"work"}, 99);

@@ -177,7 +177,7 @@ BOOST_AUTO_TEST_CASE(tsk_13_a_message_hurries_nobody, *label("TSK-13")) {
   BOOST_TEST(payloads(world.claim("work")) == (Texts{"1", "2"}), boost::test_tools::per_element());
 }
 
-BOOST_AUTO_TEST_CASE(n_21_a_mailbox_is_bounded, *label("N-21") * label("TSK-30")) {
+BOOST_AUTO_TEST_CASE(n_21_a_mailbox_is_bounded, *label("N-21") * label("TSK-30") * label("RSC-05")) {
   Limits limits;
   limits.mailbox = 3;
   limits.mailbox_bytes = 20;
@@ -198,7 +198,8 @@ BOOST_AUTO_TEST_CASE(n_21_a_mailbox_is_bounded, *label("N-21") * label("TSK-30")
 }
 
 // What one round is not handed stays, and keeps the task from parking.
-BOOST_AUTO_TEST_CASE(n_21_a_flood_is_handed_out_in_parts, *label("N-21") * label("TSK-30") * label("TSK-08")) {
+BOOST_AUTO_TEST_CASE(n_21_a_flood_is_handed_out_in_parts,
+                     *label("N-21") * label("TSK-30") * label("TSK-08") * label("RSC-05")) {
   Limits limits;
   limits.handed = 4;
   limits.handed_bytes = 10;

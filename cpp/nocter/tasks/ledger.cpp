@@ -82,10 +82,18 @@ void Ledger::execute(std::span<Request* const> batch, Effects& effects) {
 
 void Ledger::execute_together(std::span<Request* const> batch) {
   tables_.begin();
+  look_at_stored_clock();
   now_ = now();
   cascades_pending_ = tables_.any_cascade();
   for (Request* request : batch) execute_one(*request);
   write_back();
+}
+
+// Another process may have seen a later time, and judges our leases by it.
+void Ledger::look_at_stored_clock() {
+  stored_latest_ = tables_.counter(kClock);
+  Millis latest = latest_.load();
+  while (stored_latest_ > latest && !latest_.compare_exchange(latest, stored_latest_)) continue;
 }
 
 void Ledger::execute_one(Request& request) {

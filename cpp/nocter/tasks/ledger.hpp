@@ -56,6 +56,7 @@ class Ledger {
 
   // ---- ledger.cpp
   void execute_together(std::span<Request* const> batch);
+  void look_at_stored_clock();
   void execute_one(Request& request);
   void commit(Effects& effects);
   void forget();  // what the transaction at hand has found and done
