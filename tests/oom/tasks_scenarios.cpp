@@ -1,4 +1,7 @@
-// Durable tasks in memory: every call that makes, moves or looks at something. By hand, so that no thread of the library's asks for memory too.
+// Durable tasks, in memory and in a database: every call that makes, moves or looks at something. By hand, so that no thread of the library's asks for memory too.
+#include <deque>
+#include <filesystem>
+#include <string>
 #include <utility>
 
 #include "oom/world.hpp"
@@ -24,14 +27,14 @@ nocter_submission submission() {
 
 // ---- States ---------------------------------------------------------------------------------------------------------
 
-nocter_status open_store(nocter_tasks** out) {
+nocter_status open_store(const World& world, nocter_tasks** out) {
   nocter_tasks_options options = NOCTER_TASKS_OPTIONS_INIT;
   options.flags = NOCTER_TASKS_BY_HAND | NOCTER_TASKS_EVENTS;
   options.node = nocter_text_of("a node of so many bytes that it needs memory of its own");
-  return nocter_tasks_open(nocter_text_of("memory:"), &options, out);
+  return nocter_tasks_open(nocter_text{world.store.data(), world.store.size()}, &options, out);
 }
 
-void a_store(World& world) { STATUS(open_store(&world.tasks), NOCTER_OK); }
+void a_store(World& world) { STATUS(open_store(world, &world.tasks), NOCTER_OK); }
 
 void a_queued_task(World& world) {
   a_store(world);
@@ -148,7 +151,7 @@ nocter_status submit_child(World& world) {
 
 Scenarios tasks_scenarios() {
   return {
-      {"tasks_open", nothing, [](World& world) { return open_store(world.fill(world.out.tasks)); }, NOCTER_OK},
+      {"tasks_open", nothing, [](World& world) { return open_store(world, world.fill(world.out.tasks)); }, NOCTER_OK},
       {"tasks_open_what_is_not", nothing,
        [](World& world) { return nocter_tasks_open(name(), nullptr, world.fill(world.out.tasks)); }, NOCTER_E_ARGUMENT},
       {"tasks_close", a_run, close, NOCTER_OK},
@@ -257,6 +260,23 @@ Scenarios tasks_scenarios() {
        [](World& world) { return nocter_events_read(world.tasks, 0, 100, nullptr, world.fill(world.out.events)); },
        NOCTER_OK},
   };
+}
+
+Scenarios sqlite_scenarios() {
+  Scenarios all;
+#ifdef NOCTER_SQLITE
+  static std::deque<std::string> names;
+  for (Scenario scenario : tasks_scenarios()) {
+    scenario.name = names.emplace_back(std::string("sqlite_") + scenario.name).c_str();
+    scenario.on_disk = true;
+    all.push_back(scenario);
+  }
+  // One that has to be made first, with its schema.
+  all.push_back({"sqlite_tasks_open_new",
+                 [](World& world) { std::filesystem::remove(world.store.substr(std::string("sqlite:").size())); },
+                 [](World& world) { return open_store(world, world.fill(world.out.tasks)); }, NOCTER_OK, 0, true});
+#endif
+  return all;
 }
 
 }  // namespace oom

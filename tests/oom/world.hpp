@@ -38,6 +38,7 @@ struct World {
   nocter_run* run = nullptr;
   nocter_lock* lock = nullptr;
   nocter_task_id task = {};
+  std::string store = "memory:";  // what tasks are opened in
   nocter_notifier notifier = {};
 
   // What the caller holds.
@@ -157,6 +158,8 @@ struct Scenario {
   nocter_status expected;
   // At most so many blocks, and at least one when there are any, are kept from each time for the next one.
   int64_t kept = 0;
+  // Tasks in a database of this scenario's own: some of its allocations each time, for there are thousands.
+  bool on_disk = false;
 };
 
 using Scenarios = std::vector<Scenario>;
@@ -167,6 +170,7 @@ Scenarios retirement_scenarios();
 Scenarios keyed_scenarios();
 Scenarios worker_scenarios();
 Scenarios tasks_scenarios();
+Scenarios sqlite_scenarios();  // the same in a database; none in a build without SQLite
 
 // For calls that return no status.
 constexpr nocter_status as_status(bool held) { return held ? NOCTER_OK : NOCTER_E_INTERNAL; }
