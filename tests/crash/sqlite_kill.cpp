@@ -155,7 +155,7 @@ int main(int count, char** arguments) {
   const auto until = Moment::now() + std::chrono::seconds(seconds);
   uint64_t killed = 0;
   while (killed < rounds && Moment::now() < until) {
-    usleep(static_cast<useconds_t>(1000 + random() % 40'000));
+    usleep(static_cast<useconds_t>(1000 + random() % 25'000));
     pid_t& victim = workers[random() % workers.size()];
     kill(victim, SIGKILL);
     int status = 0;

@@ -1,11 +1,13 @@
 // A disk that refuses: every operation of the file system fails, once and from then on. T-IO.
 #include <sqlite3.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <iostream>
 #include <set>
 
 #include "support/fixture.hpp"
+#include "support/share_of_time.hpp"
 #include "tasks/sqlite_support.hpp"
 #include "tasks/sqlite_vfs.hpp"
 
@@ -98,38 +100,48 @@ BOOST_AUTO_TEST_CASE(rsc_03_dur_08_t_io_every_operation_may_fail,
     check(folder / "tasks.db", told, "nothing failed");
     BOOST_TEST(told.completed.size() == 3U);
   }
-  uint64_t runs = 0, refused = 0;
-  const uint64_t stride = kSanitized ? 11 : 4;
-  for (const int code : {SQLITE_IOERR, SQLITE_FULL}) {
-    for (const bool for_ever : {false, true}) {
-      for (uint64_t at = 1 + seed() % stride; at <= all; at += stride) {
-        const std::string when = "operation " + std::to_string(at) + (for_ever ? " and all after it" : "") + ", code " +
-                                 std::to_string(code);
-        const Folder folder;
-        Told told;
-        disk.fail_at(at, code, for_ever);
-        runs++;
-        try {
-          Hand hand(folder / "tasks.db", {}, tuning);
-          work(hand, told);
-          // Space is back, the cable is in again: the same store goes on.
-          disk.heal();
-          const tasks::TaskId later = tasks::make_task_id();
-          BOOST_TEST((hand.submit(later) == Status::ok), when << ": " << hand.message);
-          told.submitted.insert(later);
-          BOOST_TEST((hand.record(later).row.id == later), when << ": " << hand.message);
-        } catch (const tasks::StoreError& error) {
-          refused++;
-          BOOST_TEST((error.status == Status::store || error.status == Status::unavailable),
-                     when << ": " << error.what());
-          BOOST_TEST(std::string(error.what()).find("tasks.db") != std::string::npos, error.what());
-        }
-        disk.heal();
-        check(folder / "tasks.db", told, when);
-      }
+  struct Point {
+    uint64_t at;
+    int code;
+    bool for_ever;
+  };
+  std::vector<Point> points;
+  for (uint64_t at = 1; at <= all; at++) {
+    for (const int code : {SQLITE_IOERR, SQLITE_FULL}) {
+      for (const bool for_ever : {false, true}) points.push_back({at, code, for_ever});
     }
   }
-  std::cout << "T-IO: " << all << " operations, " << runs << " runs, " << refused << " refused at open\n";
+  auto random = random_stream(0x10);
+  std::shuffle(points.begin(), points.end(), random);
+  uint64_t runs = 0, refused = 0;
+  const ShareOfTime time(25);
+  for (const auto& [at, code, for_ever] : points) {
+    if (time.over()) break;
+    const std::string when =
+        "operation " + std::to_string(at) + (for_ever ? " and all after it" : "") + ", code " + std::to_string(code);
+    const Folder folder;
+    Told told;
+    disk.fail_at(at, code, for_ever);
+    runs++;
+    try {
+      Hand hand(folder / "tasks.db", {}, tuning);
+      work(hand, told);
+      // Space is back, the cable is in again: the same store goes on.
+      disk.heal();
+      const tasks::TaskId later = tasks::make_task_id();
+      BOOST_TEST((hand.submit(later) == Status::ok), when << ": " << hand.message);
+      told.submitted.insert(later);
+      BOOST_TEST((hand.record(later).row.id == later), when << ": " << hand.message);
+    } catch (const tasks::StoreError& error) {
+      refused++;
+      BOOST_TEST((error.status == Status::store || error.status == Status::unavailable), when << ": " << error.what());
+      BOOST_TEST(std::string(error.what()).find("tasks.db") != std::string::npos, error.what());
+    }
+    disk.heal();
+    check(folder / "tasks.db", told, when);
+  }
+  std::cout << "T-IO: " << all << " operations, " << runs << " of " << points.size() << " points, " << refused
+            << " refused at open\n";
 }
 
 BOOST_AUTO_TEST_SUITE_END()
