@@ -313,8 +313,7 @@ bool World::play_by_hand(const Op& op, bool& done) {
       stores_[turn_].reset();
       stores_[turn_] = opener_(how_to_open(), false);
       model_.see(clock_->now_ms());
-      if (store().now() != model_.now())
-        return say("CLK-02: it is another time after a reopen");
+      if (store().now() != model_.now()) return say("CLK-02: it is another time after a reopen");
       return same_everything();
     }
     case Kind::list: {
