@@ -115,7 +115,7 @@ class SetClock {
 
 bool without_faketime() {
   if (!kSanitized && SetClock::library() != nullptr) return false;
-  std::cout << "SKIPPED: clocks cannot be set here: "
+  std::cout << "SKIPPED clocks cannot be set here: "
             << (kSanitized ? "a sanitizer must come first" : "libfaketime is not installed") << std::endl;
   return true;
 }
