@@ -17,6 +17,7 @@ class Counting final : public core::Store {
   void execute(std::span<core::Request* const> batch, core::Effects& effects) override {
     HOLDS(inside_.fetch_add(1) == 0);
     if (slow) pause_ms(1);
+    while (held.load()) pause_ms(1);
     if (without_memory.exchange(false)) {
       inside_.fetch_sub(1);
       throw std::bad_alloc();
@@ -42,7 +43,7 @@ class Counting final : public core::Store {
   core::Millis now() override { return 0; }
 
   bool slow = false;
-  std::atomic<bool> without_memory{false};
+  std::atomic<bool> without_memory{false}, held{false};
   uint64_t executed = 0, batches = 0;
   size_t largest = 0;
 
@@ -105,6 +106,35 @@ BOOST_AUTO_TEST_CASE(gen_12_many_callers_share_commits_and_each_is_answered_once
                                        << store.largest);
     BOOST_CHECK_LE(store.largest, core::Lane::kBatch);
   }
+}
+
+// More at once than fit into one batch: those who are left over sleep apart from those who come after them.
+BOOST_AUTO_TEST_CASE(gen_12_more_callers_than_a_batch_holds, *label("GEN-12")) {
+  constexpr size_t kThreads = 2 * core::Lane::kBatch + 50;
+  Counting store;
+  store.held.store(true);
+  Watching watching;
+  core::Lane lane(store, watching);
+  {
+    std::atomic<size_t> come{0};
+    std::deque<Thread> threads;
+    for (size_t i = 0; i < kThreads; i++) {
+      threads.emplace_back([&] {
+        come++;
+        for (int k = 0; k < 3; k++) {
+          Asked asked;
+          lane.execute(asked.request);
+          HOLDS(asked.times() == 1);
+        }
+      });
+    }
+    while (come.load() != kThreads) pause_ms(1);
+    pause_ms(20);
+    store.held.store(false);
+  }
+  BOOST_CHECK_EQUAL(store.executed, 3 * kThreads);
+  BOOST_CHECK_LE(store.largest, core::Lane::kBatch);
+  BOOST_TEST_MESSAGE(3 * kThreads << " requests in " << store.batches << " batches, the largest of " << store.largest);
 }
 
 BOOST_AUTO_TEST_CASE(rsc_01_a_batch_without_memory_is_answered_and_the_next_works, *label("RSC-01")) {

@@ -1,6 +1,7 @@
 #include "nocter/tasks/lane.hpp"
 
 #include <new>
+#include <utility>
 
 #include "nocter/base/threads.hpp"
 
@@ -21,26 +22,6 @@ void clear(Effects& effects) {
 
 }  // namespace
 
-Lane::~Lane() {
-  while (made_ != nullptr) {
-    Place* const place = made_;
-    made_ = place->made_before;
-    delete place;
-  }
-}
-
-Lane::Place& Lane::take_place() {
-  if (free_ == nullptr) {
-    auto* made = new Place;
-    made->made_before = made_;
-    made_ = made;
-    return *made;
-  }
-  Place& place = *free_;
-  free_ = place.next;
-  return place;
-}
-
 Lane::Place* Lane::pop() {
   Place* const place = first_;
   if (place == nullptr) return nullptr;
@@ -50,64 +31,86 @@ Lane::Place* Lane::pop() {
   return place;
 }
 
-// The version moves last: from then on the place may be another follower's, whom the wake then finds asleep for nothing.
-void Lane::call(Place& place, Turn turn) {
-  place.turn.publish(turn);
-  place.called.advance_open();
-  place.called.wake_one();
-}
-
 void Lane::execute(Request& request) {
   Locked lock(mutex_);
   if (busy_) return follow(lock, request);
   busy_ = true;
   lock.unlock();
-  lead(request);
+  lead(&request);
 }
 
 void Lane::follow(Locked& lock, Request& request) {
-  Place& place = take_place();
-  place.request = &request;
-  place.next = nullptr;
-  place.turn.jot(Turn::waits);
-  const uint64_t seen = place.called.version();
+  Place place(request);
   (last_ != nullptr ? last_->next : first_) = &place;
   last_ = &place;
-  const uint32_t waiting = ++waiting_;
-  lock.unlock();
+  base::EventCount& called = called_[gathering_];
   // One or two look again for a while, since a batch may be over soon; a crowd that did would take the cores from the leader.
-  const bool crowd = waiting > kAwake;
-  place.called.wait(seen, base::Wait{}, crowd ? base::Patience{0, 0} : base::default_patience());
-  if (place.turn.observe() == Turn::leads) lead(request);
-  lock.lock();
-  place.next = free_;
-  free_ = &place;
-}
-
-void Lane::lead(Request& own) {
-  Request* batch[kBatch];
-  Place* places[kBatch];
-  batch[0] = &own;
-  size_t count = 1;
-  {
-    const Locked lock(mutex_);
-    for (; count < kBatch; count++) {
-      Place* const place = pop();
-      if (place == nullptr) break;
-      places[count] = place;
-      batch[count] = place->request;
+  const bool crowd = ++waiting_ > kAwake;
+  lock.unlock();
+  for (;;) {
+    const uint64_t seen = called.version();
+    if (place.answered.observe()) return;
+    if (vacant_.load() && becomes_leader()) {
+      lead(nullptr);
+    } else {
+      called.wait(seen, base::Wait{}, crowd ? base::Patience{0, 0} : base::default_patience());
     }
   }
-  if (base::planted("lane_answers_early") && count > 1) call(*places[--count], Turn::answered);
-  execute_batch({batch, count});
-  Place* next;
+}
+
+bool Lane::becomes_leader() {
+  const Locked lock(mutex_);
+  if (!vacant_.load()) return false;
+  vacant_.store(false);
+  return true;
+}
+
+// One that had to wait has its request in the queue, as a rule among the first.
+void Lane::lead(Request* own) {
+  Request* batch[kBatch];
+  Place* places[kBatch];
+  size_t count = 0, followers = 0;
+  if (own != nullptr) batch[count++] = own;
+  uint32_t here;
+  bool both;
   {
     const Locked lock(mutex_);
-    next = pop();
-    if (next == nullptr) busy_ = false;
+    while (count < kBatch) {
+      Place* const place = pop();
+      if (place == nullptr) break;
+      places[followers++] = place;
+      batch[count++] = place->request;
+    }
+    here = gathering_;
+    gathering_ = 1 - here;
+    both = std::exchange(behind_, first_ != nullptr);
   }
-  if (next != nullptr && !base::planted("lane_has_no_heir")) call(*next, Turn::leads);
-  for (size_t i = 1; i < count; i++) call(*places[i], Turn::answered);
+  const auto answer = [&](uint32_t where) {
+    called_[where].advance_open();
+    called_[where].wake_all();
+  };
+  if (base::planted("lane_answers_early") && count > 1) {
+    places[--followers]->answered.publish(true);
+    count--;
+    answer(here);
+  }
+  execute_batch({batch, count});
+  bool others;
+  {
+    const Locked lock(mutex_);
+    others = first_ != nullptr;
+    if (others) vacant_.store(true);
+    busy_ = others;
+  }
+  // An heir first: the next batch need not wait until all of this one are awake. One of the last batch but one that has not been woken
+  // yet may get the call in its place; then all that sleep there are about to be woken.
+  if (others && !base::planted("lane_has_no_heir")) {
+    called_[1 - here].advance_open();
+    called_[1 - here].wake_one();
+  }
+  for (size_t i = 0; i < followers; i++) places[i]->answered.publish(true);
+  if (followers != 0) answer(here);
+  if (both) answer(1 - here);
 }
 
 void Lane::execute_batch(std::span<Request* const> batch) {
