@@ -68,11 +68,7 @@ nocter_status read_prose(const nocter_text& text, size_t most, const char* param
                          std::string& out) {
   std::string_view bytes;
   if (const nocter_status status = read_bytes(text, parameter, function, bytes); status != NOCTER_OK) return status;
-  if (bytes.size() > most) {
-    size_t end = most;
-    for (size_t back = 0; back < 3 && end > 0 && (static_cast<unsigned char>(bytes[end]) & 0xc0) == 0x80; back++) end--;
-    bytes = bytes.substr(0, end);
-  }
+  bytes = tasks::beginning(bytes, most);
   if (!is_utf8(bytes, true)) return fail_argument(function, parameter, "is not UTF-8");
   out = bytes;
   return NOCTER_OK;

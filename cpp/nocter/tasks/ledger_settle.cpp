@@ -10,14 +10,6 @@ namespace nocter::tasks {
 
 namespace {
 
-// The first so many bytes of a text, and no half of a character.
-std::string cut(const std::string& text, size_t most) {
-  if (text.size() <= most) return text;
-  size_t end = most;
-  while (end != 0 && (static_cast<unsigned char>(text[end]) & 0xc0) == 0x80) end--;
-  return text.substr(0, end);
-}
-
 std::string failure_as_json(const Failure& failure) {
   return "{\"kind\":" + quote_json(failure.kind) + ",\"message\":" + quote_json(failure.message) + "}";
 }
@@ -121,9 +113,9 @@ void Ledger::finish(TaskRow& row, const Settle& settle) {
 
 Failure Ledger::put_failure(const TaskRow& row, const Failure& failure) {
   Failure kept = failure;
-  kept.kind = cut(failure.kind, limits_.name);
-  kept.message = cut(failure.message, limits_.failure_text);
-  kept.detail = cut(failure.detail, limits_.failure_text);
+  kept.kind = beginning(failure.kind, limits_.name);
+  kept.message = beginning(failure.message, limits_.failure_text);
+  kept.detail = beginning(failure.detail, limits_.failure_text);
   kept.attempt = row.attempt;
   kept.at = now_;
   NodeRow node;

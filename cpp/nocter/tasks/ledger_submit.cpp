@@ -1,5 +1,4 @@
 // What comes into the store from outside of a round: tasks, messages, an end to waiting for a time.
-#include <limits>
 #include <string>
 
 #include "nocter/tasks/ledger.hpp"
@@ -13,8 +12,6 @@ namespace {
 bool is_refused(const Answer& answer) {
   return static_cast<int32_t>(answer.status) < 0 || answer.status == Status::cancelled;
 }
-
-int32_t one_more(int32_t priority) { return priority == std::numeric_limits<int32_t>::max() ? priority : priority + 1; }
 
 }  // namespace
 
@@ -116,7 +113,7 @@ Answer Ledger::submit_one(const Submission& submission, const TaskId& parent, Ta
   row.id = submission.id;
   row.type = type;
   row.priority = above != nullptr && !submission.own_priority && !base::planted("child_is_not_raised")
-                     ? one_more(above->priority)
+                     ? child_priority(above->priority)
                      : submission.priority;
   row.max_attempts = submission.max_attempts == 0 ? 1 : submission.max_attempts;
   row.key_scope = submission.key_scope;

@@ -239,6 +239,17 @@ struct Limits {
   int64_t retry_cap_ms = 300'000;
 };
 
+// What a child inherits, unless it is submitted with a priority of its own: one more, so that trees are finished before new ones are begun.
+constexpr int32_t child_priority(int32_t parent) { return parent == INT32_MAX ? parent : parent + 1; }
+
+// The beginning of a text, `most` bytes at the most and no half of a UTF-8 character. Of what is no UTF-8 it takes no more than 3 bytes away.
+constexpr std::string_view beginning(std::string_view text, size_t most) {
+  if (text.size() <= most) return text;
+  size_t end = most;
+  for (int back = 0; back < 3 && end > 0 && (static_cast<unsigned char>(text[end]) & 0xc0) == 0x80; back++) end--;
+  return text.substr(0, end);
+}
+
 // The longest delay before the try after `failures` failed ones; the delay itself is drawn between 0 and it.
 constexpr int64_t longest_backoff(uint32_t failures, const Limits& limits) {
   const uint32_t doublings = failures == 0 ? 0 : failures - 1;

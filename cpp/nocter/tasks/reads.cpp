@@ -84,7 +84,7 @@ Answer TableStore::step(const Claimed& by, const std::string& name, std::string&
   out.clear();
   return read([&](Tables& tables) -> Answer {
     TaskRow row;
-    if (!tables.find_task(by.id, row) || row.phase != Phase::running || row.fence != by.fence || row.token != by.token)
+    if (!tables.find_task(by.id, row) || !holds(by, row))
       return {Status::lease_lost, "task " + to_text(by.id) + " is no longer held by this claim"};
     return {tables.find_step(row.number, name, out) ? Status::ok : Status::empty, {}};
   });

@@ -221,9 +221,7 @@ Answer Run::children(std::vector<Record>& out) {
       Record record;
       record.row.id = task.id;
       record.row.phase = task.run_after > now ? Phase::delayed : Phase::ready;
-      record.row.priority = task.own_priority                   ? task.priority
-                            : record_.row.priority == INT32_MAX ? INT32_MAX
-                                                                : record_.row.priority + 1;
+      record.row.priority = task.own_priority ? task.priority : child_priority(record_.row.priority);
       record.row.has_key = !task.key.empty();
       record.row.key_scope = task.key_scope;
       record.row.max_attempts = task.max_attempts;
@@ -247,10 +245,7 @@ Answer Run::heartbeat() {
   Record record;
   Answer answer = engine_->look([&](Store& store) { return store.get(claimed_.id, record); });
   if (answer.status != Status::ok && answer.status != Status::unknown) return answer;
-  if (answer.status == Status::ok && record.row.phase == Phase::running && record.row.fence == claimed_.fence &&
-      record.row.token == claimed_.token) {
-    return answer;
-  }
+  if (answer.status == Status::ok && holds(claimed_, record.row)) return answer;
   return heard(lost_answer());
 }
 

@@ -11,6 +11,7 @@
 #include <variant>
 #include <vector>
 
+#include "nocter/base/planted.hpp"
 #include "nocter/base/status.hpp"
 #include "nocter/tasks/model.hpp"
 
@@ -28,6 +29,11 @@ struct Claimed {
   Number number = 0;
   uint64_t fence = 0, token = 0;
 };
+// Whether the task is still held by this claim; who compares less than that lets a zombie write.
+inline bool holds(const Claimed& by, const TaskRow& row) {
+  return row.id == by.id && row.phase == Phase::running && by.token != 0 && row.token == by.token &&
+         (row.fence == by.fence || base::planted("fence_is_not_checked"));
+}
 
 struct Submission {
   TaskId id;  // made by the caller, always: a repeat makes no second task (TSK-21)
