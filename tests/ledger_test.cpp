@@ -345,6 +345,42 @@ BOOST_AUTO_TEST_CASE(tsk_19_lost_wakes_are_repaired, *label("TSK-19") * label("T
   BOOST_CHECK_EQUAL(counts.repairs, 4U);
 }
 
+BOOST_AUTO_TEST_CASE(tsk_19_a_store_of_any_size_is_searched_in_pieces, *label("TSK-19") * label("T-87")) {
+  Fixture store;
+  std::vector<TaskId> parents, children;
+  for (size_t i = 0; i < 2'500; i++) {
+    const TaskId parent = store.submit("parent");
+    parents.push_back(parent);
+    children.push_back(store.submit("child", parent));
+    BOOST_REQUIRE(store.suspend(store.claim("parent"), Until::children) == Status::ok);
+  }
+  for (const size_t broken : {size_t{3}, size_t{1'200}, size_t{2'499}}) {
+    tamper(store, children[broken], [](TaskRow& row) {
+      row.phase = Phase::cancelled;
+      row.ended_at = 1;
+    });
+  }
+  uint64_t repaired = 0;
+  size_t pieces = 0;
+  Maintain maintain;
+  do {
+    const TaskId from = maintain.searched_to;
+    maintain = {};
+    maintain.search_everything = true;
+    maintain.search_from = from;
+    BOOST_REQUIRE(store.ask(maintain) == Status::ok);
+    repaired += maintain.repaired;
+    pieces++;
+    BOOST_CHECK_EQUAL(maintain.more, !maintain.searched_to.none());
+  } while (!maintain.searched_to.none());
+  BOOST_CHECK_EQUAL(repaired, 3U);
+  BOOST_CHECK_GT(pieces, 2U);
+  for (size_t i = 0; i < parents.size(); i++) {
+    const bool broken = i == 3 || i == 1'200 || i == 2'499;
+    BOOST_REQUIRE(store.get(parents[i]).row.phase == (broken ? Phase::ready : Phase::suspended));
+  }
+}
+
 BOOST_AUTO_TEST_CASE(stores_are_called_by_their_kind) {
   const auto refusal = [](const char* url) -> std::string {
     try {

@@ -205,6 +205,7 @@ class Engine final : public std::enable_shared_from_this<Engine>, private Lane::
   Waiters claimers_, lockers_, readers_;
   std::array<Waiters, kEnders> enders_;
   std::vector<std::pair<Log::Level, std::string>> unsaid_;
+  TaskId search_from_;  // how far the store has been searched for lost wakes, until that is done
   Millis fence_at_ = kNever, renew_at_ = kNever, over_at_ = kNever;  // by lease_now()
 
   base::Mutex registering_;

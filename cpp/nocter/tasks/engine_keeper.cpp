@@ -123,9 +123,17 @@ Answer Engine::maintain_once(Maintain& maintain, bool purges) {
   if (purges && options_.event_retention_ms > 0) maintain.events_before = now - options_.event_retention_ms;
   if (store_->shared_with_others()) maintain.dead = store_->dead_nodes();
   maintain.search_everything = !searched_.load();
+  if (maintain.search_everything) {
+    const Locked lock(mutex_);
+    maintain.search_from = search_from_;
+  }
   Answer answer = ask(maintain);
   if (answer.status != Status::ok) return answer;
-  searched_.store(true);
+  if (maintain.search_everything) {
+    const Locked lock(mutex_);
+    search_from_ = maintain.searched_to;
+    if (search_from_.none()) searched_.store(true);
+  }
   if (maintain.rescued != 0)
     say(Log::Level::information, {"rescued ", std::to_string(maintain.rescued), " tasks of lost workers"});
   if (maintain.repaired != 0)

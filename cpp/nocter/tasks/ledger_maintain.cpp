@@ -11,6 +11,7 @@ namespace {
 constexpr size_t kAtOnce = 1000;
 constexpr size_t kNodesAtOnce = 16;
 constexpr size_t kEventsAtOnce = 10'000;
+constexpr size_t kSearchedAtOnce = 2'000;
 }  // namespace
 
 Answer Ledger::run(Maintain& maintain) {
@@ -22,7 +23,12 @@ Answer Ledger::run(Maintain& maintain) {
   maintain_cascades(maintain);
   maintain.repaired = repair();
   if (maintain.repaired != 0) maintain.more = true;
-  if (maintain.search_everything) maintain.repaired += repair_counters();
+  maintain.searched_to = {};
+  if (maintain.search_everything) {
+    if (maintain.search_from.none()) maintain.repaired += repair_edges();
+    maintain.repaired += repair_counters(maintain.search_from, maintain.searched_to);
+    if (!maintain.searched_to.none()) maintain.more = true;
+  }
   if (maintain.purge_before != kNever) maintain.purged = purge(maintain.purge_before, maintain.more);
   if (maintain.events_before != kNever) {
     maintain.purged_events = change().remove_events(maintain.events_before, kEventsAtOnce);
@@ -106,9 +112,8 @@ uint64_t Ledger::repair() {
   return forgotten.size();
 }
 
-// Reads every suspended task: for the opening of a store.
-uint64_t Ledger::repair_counters() {
-  constexpr size_t kPage = 500;
+// Ends that were not told to those who wait for them by name.
+uint64_t Ledger::repair_edges() {
   uint64_t repaired = 0;
   std::vector<std::pair<Number, Number>> stale;
   while (tables_.edges_to_ended(kAtOnce, stale), !stale.empty()) {
@@ -122,36 +127,40 @@ uint64_t Ledger::repair_counters() {
     stale.clear();
   }
   write_back();
+  return repaired;
+}
+
+// Reads every task, a piece at a time: a store of millions is open, and worked on, long before all of them have been looked at. What is
+// well is not kept at hand, for that would be all of them.
+uint64_t Ledger::repair_counters(const TaskId& from, TaskId& to) {
+  uint64_t repaired = 0;
   Filter filter;
-  filter.status = TaskStatus::suspended;
-  filter.most = kPage;
-  std::vector<TaskRow> page;
-  do {
-    page.clear();
-    tables_.list(filter, page);
-    for (const TaskRow& found : page) {
-      filter.after = found.id;
-      TaskRow& row = at_hand(found);
-      if (row.phase != Phase::suspended || row.need <= 0) continue;
-      if (row.until == Until::tasks) {
-        std::vector<Number> targets;
-        tables_.targets_of(row.number, targets);
-        if (!targets.empty()) continue;
-        touch(row).open = 0;
-      } else if (row.until == Until::children) {
-        std::vector<TaskRow> open;
-        tables_.children(row.number, 0, true, 1, open);
-        if (!open.empty()) continue;
-        touch(row).open_children = 0;
-      } else {
-        continue;
-      }
-      row.need = 0;
-      wake(row, Wake::join);
-      repaired++;
+  filter.after = from;
+  filter.most = kSearchedAtOnce;
+  std::vector<TaskRow> piece;
+  tables_.list(filter, piece);
+  for (const TaskRow& found : piece) {
+    if (found.phase != Phase::suspended || found.need <= 0) continue;
+    if (found.until == Until::tasks) {
+      std::vector<Number> targets;
+      tables_.targets_of(found.number, targets);
+      if (!targets.empty()) continue;
+      touch(at_hand(found)).open = 0;
+    } else if (found.until == Until::children) {
+      std::vector<TaskRow> open;
+      tables_.children(found.number, 0, true, 1, open);
+      if (!open.empty()) continue;
+      touch(at_hand(found)).open_children = 0;
+    } else {
+      continue;
     }
-    write_back();
-  } while (page.size() == kPage);
+    TaskRow& row = at_hand(found);
+    row.need = 0;
+    wake(row, Wake::join);
+    repaired++;
+  }
+  write_back();
+  if (piece.size() == kSearchedAtOnce) to = piece.back().id;
   return repaired;
 }
 

@@ -178,7 +178,9 @@ struct Maintain {
   std::vector<int64_t> dead;       // nodes of which the caller knows that their process has ended
   Millis purge_before = kNever;    // trees that ended before that; kNever: purge nothing
   Millis events_before = kNever;   // events older than that; kNever: none
-  bool search_everything = false;  // also for wakes that a look at the indexes does not show: at open
+  bool search_everything = false;  // also for wakes that a look at the indexes does not show: after open
+  TaskId search_from;              // of that, the piece after this task; none: the first one
+  TaskId searched_to;              // answer: where the next piece begins; none: that was all
   uint64_t promoted = 0, rescued = 0, repaired = 0, purged = 0, purged_events = 0;  // answers
   bool more = false;
 };
