@@ -20,6 +20,8 @@ def pytest_addoption(parser):
 
 
 def pytest_configure(config):
+    # What goes wrong in a thread is a failure of the test that it ran under.
+    config.addinivalue_line("filterwarnings", "error::pytest.PytestUnhandledThreadExceptionWarning")
     given = config.getoption("--seed")
     config.nocter_seed = random.SystemRandom().randrange(2**32) if given is None else given
 

@@ -71,3 +71,22 @@ def test_blk_12_b_30_one_asking_names_all_that_ended_before_it(look):
     run_one(service)
     assert named + service.completed() == jobs
     assert service.completed() == []
+
+
+def test_blk_12_a_job_without_an_output_is_taken_before_its_completion_has_returned(monkeypatch):
+    service, real = nocter.Blocking(), nocter._blocking.lib
+
+    class TakenAtOnce:
+        def __getattr__(self, name):
+            return getattr(real, name)
+
+        def nocter_completion_complete(self, completion, output):
+            status = real.nocter_completion_complete(completion, output)
+            assert service.take(job) is None
+            return status
+
+    job = service.submit("input")
+    _, completion = service.claim().begin()
+    monkeypatch.setattr(nocter._blocking, "lib", TakenAtOnce())
+    completion.complete()
+    assert service._store.values == {}
