@@ -1,17 +1,14 @@
 """A close that blocks, Ctrl-C, and what is left behind: nothing."""
 
-import fcntl
 import os
 import re
 import signal
 import subprocess
-import sys
-import termios
 import time
 
 import pytest
 
-from programs import ROOT, open_files, soon
+from programs import ROOT, open_files, soon, wait_until_full
 
 STOPPED = re.compile(rb"gather: interrupted: (\d+) running abandoned, (\d+) queued handed back\n"
                      rb"gather: (\d+) sources, (\d+) bytes, 0 problems\n\Z")
@@ -144,16 +141,12 @@ def test_gen_07_ctrl_c_ends_a_list_that_does_not_end_and_an_output_that_nobody_r
 
     (tmp_path / "long").write_bytes(b"/dev/null\n" * 20000)
     process = program.start(tmp_path / "long")
-    soon(lambda: waiting_in(process.stdout) > 60000, "the pipe full")
+    wait_until_full(process.stdout)
     process.send_signal(signal.SIGINT)
     assert process.wait(timeout=30) == 130
     assert b"gather: interrupted" in process.stderr.read()
     process.stdout.close()
     process.stderr.close()
-
-
-def waiting_in(pipe):
-    return int.from_bytes(fcntl.ioctl(pipe, termios.FIONREAD, bytes(4)), sys.byteorder)
 
 
 VALGRIND = ["valgrind", "--leak-check=full", "--errors-for-leak-kinds=definite,indirect,possible",

@@ -102,6 +102,8 @@ BOOST_AUTO_TEST_CASE(sec_05_dur_09_other_peoples_files_are_refused_and_left_alon
   refused("short.txt", "no SQLite database");
 
   Hand(folder / "newer.db").close();
+  // As many as there are lines that begin one; what a comment says of them is none.
+  BOOST_TEST(ask_sql(folder / "newer.db", "PRAGMA user_version") == "1");
   run_sql(folder / "newer.db", "PRAGMA user_version = 1000");
   refused("newer.db", "newer version");
 

@@ -1,11 +1,14 @@
 """Running treesum: with pipes, on a terminal, without the rights that root has over files."""
 
+import fcntl
 import os
 import pty
 import re
 import select
 import signal
 import subprocess
+import sys
+import termios
 import time
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
@@ -88,6 +91,17 @@ class Terminal:
             part = b""
         self.seen += part
         return part != b""
+
+
+def wait_until_full(pipe):
+    """Until nothing more came into the pipe for a second: how much fits depends on the sizes of the writes."""
+    waiting = -1
+    while True:
+        before = waiting
+        waiting = int.from_bytes(fcntl.ioctl(pipe, termios.FIONREAD, bytes(4)), sys.byteorder)
+        if waiting == before and waiting > 0:
+            return
+        time.sleep(1)
 
 
 def soon(condition, what, seconds=30):

@@ -1,17 +1,14 @@
 """Ctrl-C, the progress bar, and what valgrind finds."""
 
-import fcntl
 import os
 import re
 import signal
-import sys
-import termios
 import time
 
 import pytest
 
 import trees
-from programs import ROOT, WITHOUT_RIGHTS, wait_until_reading
+from programs import ROOT, WITHOUT_RIGHTS, wait_until_full, wait_until_reading
 
 STOPPED = re.compile(rb"treesum: interrupted: (\d+) running abandoned, (\d+) queued handed back\r?\n"
                      rb"treesum: (\d+) files, (\d+) bytes, 0 problems\r?\n\Z")
@@ -70,17 +67,6 @@ def test_gen_07_a_signal_also_ends_a_write_that_nobody_reads(program):
     assert STOPPED.search(process.stderr.read())
     process.stdout.close()
     process.stderr.close()
-
-
-def wait_until_full(pipe):
-    """Until nothing more came into the pipe for a second."""
-    waiting = -1
-    while True:
-        before = waiting
-        waiting = int.from_bytes(fcntl.ioctl(pipe, termios.FIONREAD, bytes(4)), sys.byteorder)
-        if waiting == before and waiting > 0:
-            return
-        time.sleep(1)
 
 
 def test_gen_07_ctrl_c_on_a_terminal(program, slow):

@@ -6,7 +6,7 @@ namespace nocter::stores {
 
 namespace {
 
-constexpr std::string_view kHead = "-- migration ";
+constexpr std::string_view kHead = "\n-- migration ";  // at the beginning of a line
 
 // All of a schema in one text, to be compared to the letter.
 constexpr const char* kWholeSchema =
