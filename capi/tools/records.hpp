@@ -64,7 +64,8 @@ enum class Opening { look, look_at_all, change, create };
 
 class Store {
  public:
-  // A file that is not there is an error, but for create; with look_at_all damage is one too, wherever it is. Those that change something keep the log of events going.
+  // A file that is not there is an error, but for create; with look_at_all damage is one too, wherever it is. Those that change something
+  // keep the log of events going.
   Store(const std::string& database, Opening opening);
   Store(const Store&) = delete;
   Store& operator=(const Store&) = delete;

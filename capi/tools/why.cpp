@@ -105,14 +105,11 @@ void explain_running(const nocter_task& task, Answer& answer) {
 // How many of them are enough, and whether a failure is.
 void explain_join(const nocter_task& task, Answer& answer) {
   const std::uint64_t open = task.until == NOCTER_UNTIL_CHILDREN ? task.open_children : task.waiting_open;
-  if (task.waiting_need >= open) {
-    answer.say("It wakes when all of them have ended" +
-               std::string(task.wake_on_failure != 0 ? ", or as soon as one fails or is cancelled." : "."));
-  } else {
-    answer.say("It wakes when " + std::to_string(task.waiting_need) + " more of them " +
-               (task.waiting_need == 1 ? "has" : "have") + " ended" +
-               (task.wake_on_failure != 0 ? ", or as soon as one fails or is cancelled." : "."));
-  }
+  const std::string enough = task.waiting_need >= open ? "all of them have"
+                             : task.waiting_need == 1  ? "1 more of them has"
+                                                       : std::to_string(task.waiting_need) + " more of them have";
+  answer.say("It wakes when " + enough + " ended" +
+             (task.wake_on_failure != 0 ? ", or as soon as one fails or is cancelled." : "."));
 }
 
 void explain_suspended(const Store& store, const nocter_task& task, Answer& answer) {
