@@ -167,9 +167,9 @@ bool World::demand(const Op& op, Side side, Demand& out) {
     if (by) request.by = *by;
     return by.has_value();
   };
-  const auto finished = [&](auto request, bool good) {
-    if (good) out = std::move(request);
-    return good;
+  const auto finished = [&](auto request) {
+    out = std::move(request);
+    return true;
   };
   switch (op.kind) {
     case Kind::submit:
@@ -179,28 +179,28 @@ bool World::demand(const Op& op, Side side, Demand& out) {
       if (!to || to->none() || !from) return false;
       Notify notify{*to, *from, sized_json(op.at("size")), {}, {}};
       if (op.at("key") > 0) notify.key = name_of("note", op.at("key"));
-      if (op.at("by") == kNone) return finished(std::move(notify), true);
+      if (op.at("by") == kNone) return finished(std::move(notify));
       if (!need_run(notify)) return false;
       notify.from = notify.by->id;
-      return finished(std::move(notify), true);
+      return finished(std::move(notify));
     }
     case Kind::state: {
       UpdateState update{{}, json_of(op.at("value"))};
-      return finished(std::move(update), need_run(update));
+      return need_run(update) && finished(std::move(update));
     }
     case Kind::step: {
       StepPut put{{}, name_of("step", op.at("name")), json_of(op.at("value"))};
-      return finished(std::move(put), need_run(put));
+      return need_run(put) && finished(std::move(put));
     }
     case Kind::put: {
       SharedPut put{{}, name_of("key", op.at("key")), json_of(op.at("value")), op.at("absent") != 0, {}, {}};
       const auto scope = op.at("scope") >= static_cast<int64_t>(kScopes) ? task(op.at("scope")) : std::nullopt;
       put.scope = scope ? nocter::tasks::to_text(*scope) : name_of("scope", op.at("scope"));
       scopes_.insert(put.scope);
-      return finished(std::move(put), op.at("by") == kNone || need_run(put));
+      return (op.at("by") == kNone || need_run(put)) && finished(std::move(put));
     }
     case Kind::clear:
-      return finished(SharedClear{name_of("scope", op.at("scope")), 0}, true);
+      return finished(SharedClear{name_of("scope", op.at("scope")), 0});
     case Kind::claim: {
       const auto node = place(op.at("node"), side);
       if (!node) return false;
@@ -210,7 +210,7 @@ bool World::demand(const Op& op, Side side, Demand& out) {
       claim.most = static_cast<uint32_t>(std::clamp<int64_t>(op.at("most"), 1, kPlaces));
       for (size_t type = 0; type < kTypes; type++)
         if ((op.at("types") >> type & 1) != 0) claim.types.emplace_back(kTypeNames[type]);
-      return finished(std::move(claim), true);
+      return finished(std::move(claim));
     }
     case Kind::done:
     case Kind::fail:
@@ -221,28 +221,25 @@ bool World::demand(const Op& op, Side side, Demand& out) {
     case Kind::hurry: {
       const auto id = task(op.at("task"));
       if (!id || id->none()) return false;
-      return op.kind == Kind::cancel ? finished(Cancel{*id, 0, false}, true) : finished(Hurry{*id}, true);
+      return op.kind == Kind::cancel ? finished(Cancel{*id, 0, false}) : finished(Hurry{*id});
     }
     case Kind::acquire:
       return finished(LockAcquire{name_of("lock", op.at("name")), std::max<int64_t>(op.at("lease"), 1),
-                                  static_cast<uint64_t>(op.at("token") + 10), 0, 0},
-                      true);
+                                  static_cast<uint64_t>(op.at("token") + 10), 0, 0});
     case Kind::renew_lock:
       return finished(LockRenew{name_of("lock", op.at("name")), static_cast<uint64_t>(op.at("token") + 10),
-                                std::max<int64_t>(op.at("lease"), 1), 0},
-                      true);
+                                std::max<int64_t>(op.at("lease"), 1), 0});
     case Kind::release:
-      return finished(LockRelease{name_of("lock", op.at("name")), static_cast<uint64_t>(op.at("token") + 10)}, true);
+      return finished(LockRelease{name_of("lock", op.at("name")), static_cast<uint64_t>(op.at("token") + 10)});
     case Kind::enter:
       return finished(
-          Register{name_of("node", op.label), name_of("instance", op.label), std::max<int64_t>(op.at("lease"), 1), 0},
-          true);
+          Register{name_of("node", op.label), name_of("instance", op.label), std::max<int64_t>(op.at("lease"), 1), 0});
     case Kind::renew:
     case Kind::leave: {
       const auto node = place(op.at("node"), side);
       if (!node) return false;
-      if (op.kind == Kind::leave) return finished(Leave{*node}, true);
-      return finished(Renew{*node, std::max<int64_t>(op.at("lease"), 1), {}}, true);
+      if (op.kind == Kind::leave) return finished(Leave{*node});
+      return finished(Renew{*node, std::max<int64_t>(op.at("lease"), 1), {}});
     }
     case Kind::maintain: {
       Maintain maintain;
@@ -252,7 +249,7 @@ bool World::demand(const Op& op, Side side, Demand& out) {
       if (op.at("purge") != 0) maintain.purge_before = now() - op.at("purge") + 1;
       if (op.at("events") != 0) maintain.events_before = now() - op.at("events") + 1;
       maintain.search_everything = op.at("search") != 0;
-      return finished(std::move(maintain), true);
+      return finished(std::move(maintain));
     }
     default:
       return false;
