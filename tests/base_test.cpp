@@ -1,7 +1,9 @@
 // Statuses, messages, version, text. GEN-02, and the small functions of base.h.
-#define BOOST_TEST_MODULE base
 #include <nocter.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
+#include <csignal>
 #include <map>
 #include <string>
 
@@ -93,6 +95,28 @@ BOOST_AUTO_TEST_CASE(gen_02_text_of_a_string_is_a_view_of_it, *label("GEN-02")) 
   BOOST_CHECK_EQUAL(text.size, 4u);
   BOOST_CHECK_EQUAL(nocter_text_of("").size, 0u);
   BOOST_CHECK_EQUAL(nocter_text_of(nullptr).size, 0u);
+}
+
+// What the main function of all these programs watches over: see support/main.cpp.
+BOOST_AUTO_TEST_CASE(a_check_by_another_thread_ends_the_program) {
+  int ends[2];
+  BOOST_REQUIRE_EQUAL(pipe(ends), 0);
+  const pid_t child = fork();
+  if (child == 0) {
+    dup2(ends[1], STDERR_FILENO);
+    std::thread([] { BOOST_CHECK(true); }).join();
+    _exit(0);
+  }
+  close(ends[1]);
+  std::string said;
+  char byte = 0;
+  while (read(ends[0], &byte, 1) == 1) said += byte;
+  close(ends[0]);
+  int status = 0;
+  BOOST_REQUIRE_EQUAL(waitpid(child, &status, 0), child);
+  BOOST_CHECK(WIFSIGNALED(status) && WTERMSIG(status) == SIGABRT);
+  BOOST_CHECK_NE(said.find("another thread"), std::string::npos);
+  BOOST_CHECK_NE(said.find("base_suite/a_check_by_another_thread_ends_the_program"), std::string::npos);
 }
 
 BOOST_AUTO_TEST_SUITE_END()

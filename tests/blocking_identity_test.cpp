@@ -1,5 +1,4 @@
 // Identities and epochs: whose they are, how long they stay true, what a forged one is worth. GEN-03, FFI-05.
-#define BOOST_TEST_MODULE blocking_identity
 #include <nocter.h>
 
 #include <algorithm>

@@ -1,6 +1,5 @@
 // The real service beside a model of it: every sequence of a few calls, and long random ones. After each call the answer, who
 // owns the value, and all counts must be those of the model.
-#define BOOST_TEST_MODULE blocking_model
 #include <nocter.h>
 
 #include <algorithm>

@@ -1,5 +1,4 @@
 // Two threads at one job, or at one service: exactly one winner, and the loser learns it. BLK-10, GEN-01.
-#define BOOST_TEST_MODULE blocking_race
 #include <nocter.h>
 
 #include <array>

@@ -1,6 +1,5 @@
 // The pure life of a job, walked whole: every pair of state and event against a table of our own, every reachable state of
 // a small service, and every short sequence of calls on the real service beside the model.
-#define BOOST_TEST_MODULE blocking_rules
 #include <nocter.h>
 
 #include <algorithm>

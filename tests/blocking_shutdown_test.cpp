@@ -1,5 +1,4 @@
 // Shutdown, drained, destroy: who gets what, who is told, what lives on. BLK-11, GEN-01.
-#define BOOST_TEST_MODULE blocking_shutdown
 #include <nocter.h>
 
 #include <algorithm>

@@ -1,5 +1,4 @@
 // Taking jobs as they end, a batch a call. BLK-08, BLK-12, GEN-02, GEN-07.
-#define BOOST_TEST_MODULE blocking_take_many
 #include <nocter.h>
 
 #include <atomic>

@@ -1,5 +1,4 @@
 // One job's life, ordered by one thread: what each call says in each state. BLK-01 to BLK-09, BLK-12, GEN-02.
-#define BOOST_TEST_MODULE blocking
 #include <nocter.h>
 
 #include <array>

@@ -1,5 +1,4 @@
 // The calls that wait: claim, take, wait_epoch, with threads that sleep in them. GEN-07, BLK-03, BLK-12.
-#define BOOST_TEST_MODULE blocking_wait
 #include <nocter.h>
 
 #include <deque>

@@ -1,5 +1,4 @@
 // The library's own threads: what they run, how they are made, how they end. BLK-14, GEN-10, FFI-06, FFI-14.
-#define BOOST_TEST_MODULE blocking_workers
 #include <nocter.h>
 #include <pthread.h>
 #include <signal.h>

@@ -1,5 +1,4 @@
 // The descriptor that becomes readable on a wake. GEN-04, BLK-14.
-#define BOOST_TEST_MODULE eventfd
 #include <fcntl.h>
 #include <nocter.h>
 #include <poll.h>

@@ -1,5 +1,4 @@
 // After a fork: handles of the parent say so in the child, nothing blocks, and new handles work. GEN-11, FFI-11.
-#define BOOST_TEST_MODULE fork
 #include <nocter.h>
 #include <sys/wait.h>
 #include <unistd.h>

@@ -1,5 +1,4 @@
 // Interrupts: a flag that ends every wait which carries it. GEN-07, and the interrupt of each job.
-#define BOOST_TEST_MODULE interrupt
 #include <nocter.h>
 #include <pthread.h>
 #include <signal.h>

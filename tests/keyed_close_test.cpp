@@ -1,6 +1,5 @@
 // How a queue ends, and who hears of it: closing in two ways, drained, interrupts, notifiers, destruction. KEY-08,
 // GEN-04, GEN-05, GEN-07.
-#define BOOST_TEST_MODULE keyed_close
 #include <nocter.h>
 #include <pthread.h>
 

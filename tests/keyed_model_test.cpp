@@ -1,6 +1,5 @@
 // The real queue beside a model of it: every sequence of a few calls, and long random ones. After each call the answer, every pass and
 // all counts must be those of the model.
-#define BOOST_TEST_MODULE keyed_model
 #include <nocter.h>
 #include <nocter/keyed.h>
 

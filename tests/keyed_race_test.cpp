@@ -1,5 +1,4 @@
 // The keyed queue among real threads: waits that nobody could end, times that are kept, sources, and two services that wake each other.
-#define BOOST_TEST_MODULE keyed_race
 #include <nocter.h>
 
 #include <algorithm>

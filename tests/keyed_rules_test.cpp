@@ -1,6 +1,5 @@
 // The pure life of a key, walked whole: every pair of state and event against a table of our own, and every reachable state of a small
 // queue with the invariants and the identities of its counts.
-#define BOOST_TEST_MODULE keyed_rules
 #include <nocter.h>
 
 #include <algorithm>

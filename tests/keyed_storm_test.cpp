@@ -1,6 +1,5 @@
 // Storms on the keyed queue: many threads, failures, retries, notifications from inside of passes, closes. What must come of it is reckoned
 // in the states of the things that keys stand for: the last one that was notified was seen by a pass that started later.
-#define BOOST_TEST_MODULE keyed_storm
 #include <nocter.h>
 #include <nocter/keyed.h>
 

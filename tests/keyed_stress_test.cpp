@@ -1,7 +1,6 @@
 // Eight threads, random calls, slow notifiers, keyed queues and their workers and sources that come and go under everybody's hands. At every
 // look and at the end the identities of the counts hold, and everything is let go of once. NOCTER_STRESS_SECONDS says how long (5),
 // NOCTER_SEED repeats the choices.
-#define BOOST_TEST_MODULE keyed_stress
 #include <nocter.h>
 #include <nocter/keyed.h>
 

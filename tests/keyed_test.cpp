@@ -1,5 +1,4 @@
 // One key's life, ordered by one thread: what each call says in each state. KEY-01 to KEY-07.
-#define BOOST_TEST_MODULE keyed
 #include <nocter.h>
 
 #include <cstring>

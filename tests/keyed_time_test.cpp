@@ -1,6 +1,5 @@
 // Keys that are due later: delays, backoff, who keeps the time, and the resync from a list of the host's. KEY-06,
 // KEY-10.
-#define BOOST_TEST_MODULE keyed_time
 #include <nocter.h>
 
 #include <algorithm>

@@ -1,6 +1,5 @@
 // The library's own threads of a keyed queue: what they run, when not, and how they end. KEY-02, KEY-04, KEY-06,
 // KEY-08, GEN-10.
-#define BOOST_TEST_MODULE keyed_workers
 #include <nocter.h>
 #include <pthread.h>
 

@@ -1,6 +1,5 @@
 // What a store promises when something goes wrong below it: an allocation that fails changes nothing, a request that cannot be done fails
 // alone, and wakes that were lost are found again. On the tables in memory, whose undoing is tested with it.
-#define BOOST_TEST_MODULE ledger
 #include <nocter.h>
 
 #include <cstdlib>

@@ -1,5 +1,4 @@
 // Notifiers: who is told of what, how often, and what may be called inside one. GEN-04, GEN-05, FFI-13.
-#define BOOST_TEST_MODULE notifier
 #include <nocter.h>
 
 #include <algorithm>

@@ -1,5 +1,4 @@
 // What outlives what: close, drained, destroy, the threads that serve, and owners that are given up last of all. RET-08, R-3 to R-7.
-#define BOOST_TEST_MODULE retirement_lifetime
 #include <nocter.h>
 #include <pthread.h>
 

@@ -1,5 +1,4 @@
 // Two threads at one resource, or at one service: exactly one winner, and the loser learns it. GEN-01, R-2, R-8 to.
-#define BOOST_TEST_MODULE retirement_race
 #include <nocter.h>
 
 #include <vector>

@@ -1,6 +1,5 @@
 // The pure life of a reservation, walked whole: every pair of state and event against a table of our own, and every reachable state
 // of a small service, with its invariants and identities.
-#define BOOST_TEST_MODULE retirement_rules
 #include <nocter.h>
 
 #include <algorithm>

@@ -1,6 +1,5 @@
 // Eight threads, random calls, slow notifiers, cleanups that throw and services that come and go. At the end every identity of the counts
 // holds and every resource was ended once. NOCTER_STRESS_SECONDS says how long (5), NOCTER_SEED repeats the choices.
-#define BOOST_TEST_MODULE retirement_stress
 #include <nocter.h>
 
 #include <array>

@@ -1,5 +1,4 @@
 // One resource's life, ordered by one thread: what each call says in each state. RET-01 to RET-08.
-#define BOOST_TEST_MODULE retirement
 #include <nocter.h>
 
 #include <array>

@@ -1,5 +1,4 @@
 // The library's own threads that clean, those who wait, those who are told. RET-01, RET-05, GEN-04, GEN-05, GEN-10, FFI-06, FFI-14.
-#define BOOST_TEST_MODULE retirement_workers
 #include <nocter.h>
 #include <pthread.h>
 #include <sys/mman.h>

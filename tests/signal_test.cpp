@@ -1,5 +1,4 @@
 // The versioned signal: SIG-01 to SIG-05. (SIG-06, no system call, is counted in zero/.)
-#define BOOST_TEST_MODULE signal
 #include <nocter.h>
 
 #include <array>

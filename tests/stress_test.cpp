@@ -1,6 +1,5 @@
 // Eight threads, random calls, slow notifiers, services and signals that come and go. At the end every identity of the counts
 // holds and every value was dropped once. NOCTER_STRESS_SECONDS says how long (10), NOCTER_SEED repeats the choices.
-#define BOOST_TEST_MODULE stress
 #include <nocter.h>
 
 #include <array>

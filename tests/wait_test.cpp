@@ -1,5 +1,4 @@
 // Waits: deadlines on the monotonic clock, spurious returns, signal handlers, the wall clock. GEN-07.
-#define BOOST_TEST_MODULE wait
 #include <nocter.h>
 #include <pthread.h>
 #include <signal.h>

@@ -1,5 +1,4 @@
 // How the library's own threads are made: options, hooks, names, stacks, signal masks, and what is left when one fails.
-#define BOOST_TEST_MODULE workers_options
 #include <nocter.h>
 #include <pthread.h>
 #include <signal.h>

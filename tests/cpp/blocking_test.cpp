@@ -88,13 +88,15 @@ BOOST_AUTO_TEST_CASE(blk_03_saturation_leaves_the_input_and_tells_the_epoch,
 BOOST_AUTO_TEST_CASE(blk_04_a_waiting_submit_gets_the_place_that_becomes_free, *unit_test::label("BLK-04")) {
   auto service = service_for(1);
   auto first = service.submit(counted(1)).value();
+  bool cancelled = false;
   std::thread other([&] {
     std::this_thread::sleep_for(20ms);
-    BOOST_TEST(service.cancel(first).ok());
+    cancelled = service.cancel(first).ok();
   });
   auto second = counted(2);
   const auto id = service.submit(std::move(second), nocter::wait::forever());
   other.join();
+  BOOST_TEST(cancelled);
   BOOST_TEST(id.ok());
   BOOST_TEST((*id != first));
 }

@@ -56,15 +56,17 @@ BOOST_AUTO_TEST_CASE(blk_14_functions_and_lambdas_run_jobs, *unit_test::label("B
   BOOST_TEST(plain.try_stop().ok());
 
   // A callable that cannot be copied, with the completion lent to it.
+  std::atomic<int> abandoned{0};
   auto with_guard = service
-                        .serve([offset = std::make_unique<int>(100)](std::unique_ptr<Counted> input, Lent& guard) {
-                          BOOST_TEST(!guard.abandoned());
+                        .serve([&, offset = std::make_unique<int>(100)](std::unique_ptr<Counted> input, Lent& guard) {
+                          abandoned += guard.abandoned();
                           input->value += *offset;
                           return input;
                         })
                         .value();
   auto id = service.submit(counted(1)).value();
   BOOST_TEST(service.take(id, 10s).value()->value == 101);
+  BOOST_TEST(abandoned == 0);
 }
 
 BOOST_AUTO_TEST_CASE(bnd_05_options_reach_the_threads, *unit_test::label("BND-05")) {

@@ -1,15 +1,15 @@
 // T-STOP: a process that stands still for longer than its lease; others go on with its task, and what it does when it wakes is refused.
 // T-CLK: a clock that somebody sets, forward and back by days, under processes that work. CLK-02, CLK-05, TSK-17, TSK-18.
-#define BOOST_TEST_NO_MAIN
-#define BOOST_TEST_ALTERNATIVE_INIT_API
 #include <unistd.h>
 
 #include <ctime>
 #include <filesystem>
 #include <memory>
+#include <optional>
 #include <sstream>
 
 #include "crash/processes.hpp"
+#include "support/main.hpp"
 #include "support/share_of_time.hpp"
 #include "tasks/engine.hpp"
 #include "tasks/sqlite_support.hpp"
@@ -325,9 +325,9 @@ BOOST_AUTO_TEST_CASE(clk_02_t_clk_what_comes_due_follows_the_clock, *label("CLK-
 
 BOOST_AUTO_TEST_SUITE_END()
 
-int main(int count, char** arguments) {
+static const OtherRole as_a_worker([](int count, char** arguments) -> std::optional<int> {
   const std::string role = count == 4 ? arguments[1] : "";
   if (role == "--stopped") return stopped_worker(arguments[2], arguments[3]);
   if (role == "--by-the-clock") return worker_by_the_clock(arguments[2], arguments[3]);
-  return boost::unit_test::unit_test_main([] { return true; }, count, arguments);
-}
+  return std::nullopt;
+});

@@ -1,5 +1,4 @@
 // A machine that slept: the clock that counts that time has gone on, the one that does not has not. CLK-03.
-#define BOOST_TEST_MODULE slept
 #include <sys/syscall.h>
 #include <unistd.h>
 

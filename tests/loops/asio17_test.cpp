@@ -1,7 +1,6 @@
 // The header alone, as C++17 and without coroutines.
 #include <nocter_asio.hpp>
 // The header comes first: it needs nothing before it.
-#define BOOST_TEST_MODULE asio17
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/use_future.hpp>
 #include <boost/test/unit_test.hpp>

@@ -1,5 +1,4 @@
 // Completion tokens of Boost.Asio: who awaits a job gets its outcome, once, on its own executor, and no thread blocks for it.
-#define BOOST_TEST_MODULE asio
 #include <boost/asio/as_tuple.hpp>
 #include <boost/asio/bind_cancellation_slot.hpp>
 #include <boost/asio/bind_executor.hpp>

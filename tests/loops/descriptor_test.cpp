@@ -1,5 +1,4 @@
 // One descriptor in the event loops of others: epoll, libuv, GLib, Asio. Clear it, then ask; nothing that ended is missed.
-#define BOOST_TEST_MODULE loops
 #include <boost/mpl/list.hpp>
 #include <iostream>
 #include <map>

@@ -1,8 +1,6 @@
-#define BOOST_TEST_NO_MAIN
-#define BOOST_TEST_ALTERNATIVE_INIT_API
+#include "support/main.hpp"
 #include "oom/suites.hpp"
 #include "support/fixture.hpp"
-#include "support/thread.hpp"
 
 namespace oom {
 
@@ -19,18 +17,13 @@ boost::unit_test::test_unit* test_case(const std::string& name, const std::funct
   return made;
 }
 
-}  // namespace oom
-
 namespace {
 
-bool add_tests() {
-  nocter_tests::Thread([] {}).join();  // ThreadSanitizer starts a thread of its own beside the first one
-  boost::unit_test::test_suite& all = boost::unit_test::framework::master_test_suite();
-  oom::add_allocation_tests(all);
-  oom::add_system_tests(all);
-  return true;
-}
+const nocter_tests::MadeAtRunTime added([](boost::unit_test::test_suite& all) {
+  add_allocation_tests(all);
+  add_system_tests(all);
+});
 
 }  // namespace
 
-int main(int argc, char** argv) { return boost::unit_test::unit_test_main(add_tests, argc, argv); }
+}  // namespace oom

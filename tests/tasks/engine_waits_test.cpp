@@ -1,5 +1,4 @@
 // Claims, awaits, locks and events that wait, by one thread and by many. TSK-13, TSK-27, TSK-29, SHR-03, GEN-04.
-#define BOOST_TEST_MODULE tasks_engine
 #include <deque>
 #include <map>
 #include <mutex>

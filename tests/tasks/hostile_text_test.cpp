@@ -1,6 +1,5 @@
 // Texts that have broken other programs, through every place of the port that takes a text, on each store: they come back as they were, and
 // nothing else has changed (SEC-01, DAT-04).
-#define BOOST_TEST_MODULE tasks_hostile_text
 #include <boost/test/unit_test.hpp>
 
 #include <unistd.h>

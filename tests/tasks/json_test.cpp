@@ -1,6 +1,5 @@
 // What is JSON and what is not: cases with their verdicts, every text of one and two bytes beside a plain reading of RFC 3629, and the exact
 // bounds. The boundary decides once, so all stores refuse the same.
-#define BOOST_TEST_MODULE tasks_json
 #include <boost/test/unit_test.hpp>
 
 #include <cstdint>

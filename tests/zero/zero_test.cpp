@@ -1,6 +1,5 @@
 // GEN-08: the local services allocate all they need at creation. SIG-06: a publication that nobody waits for makes no
 // system call. The counts are exact: zero means zero.
-#define BOOST_TEST_MODULE zero
 #include <nocter.h>
 #include <sys/syscall.h>
 #include <unistd.h>
