@@ -21,7 +21,7 @@ void close_against_waits(Play& play) {
     if (run != nullptr) require(ok_or_closed(store->done(run)), "an outcome beside a close");
   });
   store->thread(play, "submitter", [=] { require(ok_or_closed(store->submit({1})), "a submit beside a close"); });
-  store->thread(play, "closer", [=] { store->engine->close(); });
+  store->closer(play);
   play.at_end([=] {
     require(store->submit({2}) == Status::closed, "a submit after a close");
     store->settle();
@@ -36,9 +36,12 @@ void close_against_await(Play& play) {
     tasks::Record record;
     require(ok_or_closed(store->engine->await(Durable::id_of(1), &forever, record).status), "an await beside a close");
   });
-  store->thread(play, "worker", [=] { require(ok_or_closed(store->done(run)), "an outcome beside a close"); });
-  store->thread(play, "closer", [=] { store->engine->close(); });
-  play.at_end([=] { store->settle(); });
+  const auto said = store->worker(play, run);
+  store->closer(play);
+  play.at_end([=] {
+    require(ok_or_closed(*said), "an outcome beside a close");
+    store->settle();
+  });
 }
 
 // A worker that lets go of its run while the store closes: the store has heard of it, or was told that it is handed back.
@@ -51,14 +54,14 @@ void close_against_drop(Play& play) {
     require(run->header.tag.end(nocter::base::Kind::run), "a run ends once");
     run->drop("WorkerLost", "its worker went away");
   });
-  store->thread(play, "closer", [=] { store->engine->close(); });
+  store->closer(play);
   play.at_end([=] { store->settle(); });
 }
 
 void two_closers(Play& play) {
   auto store = durable();
-  store->thread(play, "one", [=] { store->engine->close(); });
-  store->thread(play, "two", [=] { store->engine->close(); });
+  store->closer(play, "one");
+  store->closer(play, "two");
   store->thread(play, "caller", [=] { require(ok_or_closed(store->submit({1})), "a submit beside a close"); });
   play.at_end([=] { store->settle(); });
 }
@@ -71,7 +74,7 @@ void close_against_the_keeper(Play& play) {
     Status said;
     require(store->claim("a", &forever, said) == nullptr && said == Status::closed, "a claim beside a close");
   });
-  store->thread(play, "closer", [=] { store->engine->close(); });
+  store->closer(play);
   play.at_end([=] { store->settle(); });
 }
 

@@ -10,18 +10,13 @@ using tasks::Run;
 
 constexpr int64_t kMarginMs = 2'000;
 
-void is(Status found, Status wanted, const char* what) {
-  require_equal(static_cast<int>(found), static_cast<int>(wanted), what);
-}
-
 // The time jumps into the margin: the keeper interrupts what runs. An outcome is accepted, or refused as lost; never both.
 void fence_against_done(Play& play) {
   auto store = durable();
   Run* const run = store->running(1);
-  auto said = std::make_shared<Status>();
   store->keeper(play);
-  store->thread(play, "worker", [=] { *said = store->done(run); });
-  store->thread(play, "mover", [=] { store->clock->advance(kLeaseMs - kMarginMs); });
+  const auto said = store->worker(play, run);
+  store->mover(play, kLeaseMs - kMarginMs);
   play.at_end([=] {
     require(*said == Status::ok || *said == Status::lease_lost, "an outcome beside the end of a lease");
     require(store->in(1, *said == Status::ok ? Phase::completed : Phase::running),
@@ -36,7 +31,7 @@ void fence_raises_the_interrupt(Play& play) {
   Run* const run = store->running(1);
   run->hold();
   store->keeper(play);
-  store->thread(play, "mover", [=] { store->clock->advance(kLeaseMs - kMarginMs); });
+  store->mover(play, kLeaseMs - kMarginMs);
   store->thread(play, "worker", [=] {
     wait_until([=] { return ended("mover") && asleep("keeper"); });
     require(run->reason() == tasks::Reason::lease_lost, "CLK-05: a run is not told that its lease is lost");
@@ -52,9 +47,9 @@ void fence_raises_the_interrupt(Play& play) {
 void rescue_against_done(Play& play) {
   auto store = durable();
   Run* const run = store->running(1);
-  auto first = std::make_shared<Status>(), second = std::make_shared<Status>(Status::empty);
+  auto second = std::make_shared<Status>(Status::empty);
   store->keeper(play);
-  store->thread(play, "worker", [=] { *first = store->done(run); });
+  const auto first = store->worker(play, run);
   store->thread(play, "mover", [=] {
     store->clock->advance(kLeaseMs + 1);
     Status said;
@@ -83,7 +78,7 @@ void renew_against_fence(Play& play) {
     require(said == Status::ok || said == Status::lease_lost, "an outcome beside the end of a lease");
     require(heard == Status::ok || said == Status::lease_lost, "what is lost stays lost");
   });
-  store->thread(play, "mover", [=] { store->clock->advance(kLeaseMs - kMarginMs); });
+  store->mover(play, kLeaseMs - kMarginMs);
   play.at_end([=] { store->settle(); });
 }
 

@@ -9,18 +9,13 @@ using tasks::Phase;
 using tasks::Run;
 using tasks::Until;
 
-void is(Status found, Status wanted, const char* what) {
-  require_equal(static_cast<int>(found), static_cast<int>(wanted), what);
-}
-
 // ---- Cancels --------------------------------------------------------------------------------------------------------
 
 void done_against_cancel(Play& play) {
   auto store = durable();
   Run* const run = store->running(1);
   run->hold();  // to be read after its end
-  auto said = std::make_shared<Status>();
-  store->thread(play, "worker", [=] { *said = store->done(run); });
+  const auto said = store->worker(play, run);
   store->thread(play, "canceller", [=] {
     const Status heard = store->cancel(1);
     if (heard == Status::state) return require(store->in(1, Phase::completed), "a cancel that came too late");
@@ -80,7 +75,7 @@ void suspend_against_childs_end(Play& play) {
   auto store = durable();
   Run* const parent = store->running(1, "parent");
   Run* const child = store->running(2, "child", 1);
-  store->thread(play, "parent's worker", [=] { is(store->suspend(parent, Until::children), Status::ok, "suspend"); });
+  store->sleeper(play, parent, Until::children);
   store->thread(play, "child's worker", [=] {
     tasks::Settle settle;
     settle.outcome = fails ? tasks::Outcome::fail : tasks::Outcome::done;
@@ -109,7 +104,7 @@ template <bool two>
 void notify_against_suspend(Play& play) {
   auto store = durable();
   Run* const run = store->running(1, "parent");
-  store->thread(play, "worker", [=] { is(store->suspend(run, Until::notified), Status::ok, "suspend"); });
+  store->sleeper(play, run, Until::notified);
   store->thread(play, "sender", [=] { is(store->notify(1), Status::ok, "notify"); });
   if (two) store->thread(play, "other sender", [=] { is(store->notify(1), Status::ok, "notify"); });
   store->thread(play, "next worker", [=] {

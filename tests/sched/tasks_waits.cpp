@@ -9,10 +9,6 @@ using nocter::base::Wait;
 using tasks::Phase;
 using tasks::Run;
 
-void is(Status found, Status wanted, const char* what) {
-  require_equal(static_cast<int>(found), static_cast<int>(wanted), what);
-}
-
 // ---- Claims ---------------------------------------------------------------------------------------------------------
 
 void works_once(const std::shared_ptr<Durable>& store, const char* type = "a") {
@@ -194,7 +190,7 @@ void due_task_against_claim(Play& play) {
   is(store->engine->ask(submit).status, Status::ok, "submit");
   store->keeper(play);
   store->thread(play, "claimer", [=] { works_once(store); });
-  store->thread(play, "mover", [=] { store->clock->advance(1'000); });
+  store->mover(play, 1'000);
   play.thread("judge", [=] {
     wait_until([=] { return ended("mover") && asleep("claimer") && asleep("keeper"); });
     require(ended("claimer"), "TSK-13: a task that came due was slept through");

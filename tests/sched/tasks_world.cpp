@@ -122,6 +122,24 @@ void Durable::keeper(Play& play) {
   play.thread("keeper", [this] { keeper_->run(stop_); });
 }
 
+std::shared_ptr<Status> Durable::worker(Play& play, Run* run) {
+  auto said = std::make_shared<Status>();
+  thread(play, "worker", [=, this] { *said = done(run); });
+  return said;
+}
+
+void Durable::sleeper(Play& play, Run* run, tasks::Until until) {
+  thread(play, "worker that waits", [=, this] { is(suspend(run, until), Status::ok, "suspend"); });
+}
+
+void Durable::mover(Play& play, int64_t ms) {
+  thread(play, "mover", [=, this] { clock->advance(ms); });
+}
+
+void Durable::closer(Play& play, const char* name) {
+  thread(play, name, [this] { engine->close(); });
+}
+
 void Durable::settle() {
   keeper_.reset();
   engine->close();

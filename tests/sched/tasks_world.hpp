@@ -43,6 +43,11 @@ class Durable {
   // Adds a thread, and the keeper beside them: it stops once all these have ended.
   void thread(Play& play, const char* name, std::function<void()> body);
   void keeper(Play& play);
+  // The threads of many scenarios: one that ends a run, and what it was told; one that suspends it; one that moves the time; one that closes.
+  std::shared_ptr<Status> worker(Play& play, tasks::Run* run);
+  void sleeper(Play& play, tasks::Run* run, tasks::Until until);
+  void mover(Play& play, int64_t ms);
+  void closer(Play& play, const char* name = "closer");
   // Closes it if nobody has; nothing of it may be left.
   void settle();
 
@@ -54,6 +59,10 @@ class Durable {
   nocter::base::Interrupt stop_;
   int bodies_ = 0;
 };
+
+inline void is(Status found, Status wanted, const char* what) {
+  require_equal(static_cast<int>(found), static_cast<int>(wanted), what);
+}
 
 // Looks after those who wait with a look of their own now and then: once the thread that makes the news has ended, the other must not sleep.
 void require_heard(Play& play, const char* teller, const char* hearer, const char* what);
