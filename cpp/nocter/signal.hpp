@@ -36,12 +36,9 @@ class Signal {
     if (!over && !hold()) over = count_.look(seen, why);
     if (!over) {
       const Reference staying{*this};
-      why = count_.wait(seen, *wait, base::default_patience());
-      now = count_.observe();
-      return base::status_of(why);
+      return ended(count_.wait(seen, *wait, base::default_patience()), seen, now);
     }
-    now = count_.observe();
-    return base::status_of(why);
+    return ended(why, seen, now);
   }
 
   void close() {
@@ -71,6 +68,12 @@ class Signal {
 
  private:
   friend void base::end_handle<base::Kind::signal, Signal>(Signal*);
+  // What is told must agree: who is told a later version is told of a change, though it came when the deadline had passed already.
+  Status ended(base::Woken why, uint64_t seen, uint64_t& now) {
+    now = count_.observe();
+    if (why != base::Woken::closed && now != seen) return Status::ok;
+    return base::status_of(why);
+  }
   struct Reference {
     Signal& signal;
     ~Reference() { signal.release(); }

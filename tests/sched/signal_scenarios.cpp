@@ -42,6 +42,7 @@ struct Signalled {
     const nocter_status status = nocter_signal_wait(signal, seen, wait, &now);
     require(now >= seen, "a version went back");
     if (status == NOCTER_OK) require(now != seen, "said changed, and it is not");
+    if (status == NOCTER_TIMEOUT || status == NOCTER_INTERRUPTED) require(now == seen, "said nothing of a change");
     require(status != NOCTER_PENDING || wait == nullptr, "a wait that may wait says pending");
     return status;
   }

@@ -387,14 +387,19 @@ void SqliteTables::ready(int32_t type, size_t most, std::vector<TaskRow>& out) {
   }
 }
 
+// The type after this one that has a task which is ready; false when there is none. Of a damaged index not even the order is certain.
+bool SqliteTables::next_ready_type(int32_t& type) {
+  Query next(connection_, sql::kNextReadyType);
+  if (!next.with(type).next()) return false;
+  const int64_t place = next.number();
+  if (place <= type || place > INT32_MAX) connection_.fail(Status::store, "the index task_place is malformed");
+  type = static_cast<int32_t>(place);
+  return true;
+}
+
 void SqliteTables::ready_of_every_type(size_t most, std::vector<TaskRow>& out) {
   std::vector<TaskRow> all;
-  for (int32_t type = 0;;) {
-    {
-      Query next(connection_, sql::kNextReadyType);
-      if (!next.with(type).next()) break;
-      next.get(type);
-    }
+  for (int32_t type = 0; next_ready_type(type);) {
     ready(type, most, all);
   }
   std::sort(all.begin(), all.end(), [](const TaskRow& a, const TaskRow& b) {
@@ -440,6 +445,8 @@ void SqliteTables::children(Number parent, Number after, bool open_only, size_t 
   Query query(connection_, open_only ? sql::kOpenChildren : sql::kChildren);
   query.with(parent).with(after);
   read_all(query, most, out);
+  // Who reads on from the last one must come forward.
+  if (!out.empty() && out.back().number <= after) connection_.fail(Status::store, "an index of children is malformed");
 }
 
 void SqliteTables::last_members(Number root, size_t most, std::vector<TaskRow>& out) {

@@ -166,6 +166,7 @@ class SqliteTables final : public tasks::Tables {
   void read_phase(const Sql& sql, tasks::Phase phase, tasks::Millis until, size_t most,
                   std::vector<tasks::TaskRow>& out);
   [[noreturn]] void poisoned(const tasks::TaskRow& row) const;
+  bool next_ready_type(int32_t& type);
   void know(const tasks::TaskRow& row, uint32_t texts);
   Known* known(tasks::Number number);
   bool read_row(tasks::Number number, tasks::TaskRow& out);

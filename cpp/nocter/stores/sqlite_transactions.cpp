@@ -200,14 +200,13 @@ void SqliteTables::count(tasks::Counts& out) {
   out.delayed = by_phase[static_cast<int>(Phase::delayed)];
   // The index is by type and priority: the oldest is the first of one of those groups, of which there are few.
   out.oldest_ready = 0;
-  for (int32_t type = 0; out.ready != 0;) {
-    Query next(connection_, sql::kNextReadyType);
-    if (!next.with(type).next()) break;
-    next.get(type);
+  for (int32_t type = 0; out.ready != 0 && next_ready_type(type);) {
     for (int64_t rank = INT32_MIN; rank <= int64_t{INT32_MAX} + 1; rank++) {
       Query first(connection_, sql::kFirstReady);
       if (!first.with(type).with(rank).next()) break;
-      rank = first.number();
+      const int64_t there = first.number();
+      if (there < rank) connection_.fail(Status::store, "the index task_place is malformed");
+      rank = there;
       const Millis since = first.number();
       if (out.oldest_ready == 0 || since < out.oldest_ready) out.oldest_ready = since;
     }
