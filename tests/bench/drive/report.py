@@ -4,7 +4,7 @@ import collections
 import re
 import statistics
 
-from runner import DISTURBED_PERCENT
+from runner import DISTANT, DISTURBED_PERCENT, disturbed
 
 # Of these less is better; of every other metric more is.
 LESS_IS_BETTER = {"p50_ns", "p99_ns", "cpu_ns_per_job", "ctxsw_per_job", "publish_ns", "passes", "drop_ns", "allocations_per_drop"}
@@ -35,12 +35,13 @@ class Results:
 
     def __init__(self, measurements):
         grouped = collections.OrderedDict()
+        nearest = min((m.handoff_ns for m in measurements), default=0)
         for m in measurements:
             grouped.setdefault((m.bench, m.workload, m.peer, m.metric), []).append(m)
         self.medians = []  # (bench, peer, workload, metric, median, spread in percent, rounds)
         self.by_key = collections.OrderedDict()  # workload key -> peer -> metric -> median
         for (bench, workload, peer, metric), rows in grouped.items():
-            quiet = [m.value for m in rows if m.others_percent <= DISTURBED_PERCENT]
+            quiet = [m.value for m in rows if not disturbed(m, nearest)]
             values = quiet or [m.value for m in rows]
             median = statistics.median(values)
             spread = 100 * (max(values) - min(values)) / median if median else 0
@@ -105,12 +106,15 @@ def machine(measurements):
         return "nothing was measured"
     others = [m.others_percent for m in measurements]
     stolen = [m.stolen_percent for m in measurements]
-    rounds = {(m.bench, m.peer, m.workload, m.repetition): m.others_percent for m in measurements}
-    disturbed = sum(1 for percent in rounds.values() if percent > DISTURBED_PERCENT)
+    rounds = {(m.bench, m.peer, m.workload, m.repetition): m for m in measurements}
+    nearest = min(m.handoff_ns for m in measurements)
+    crowded = sum(1 for m in rounds.values() if m.others_percent > DISTURBED_PERCENT)
+    far = sum(1 for m in rounds.values() if m.handoff_ns > DISTANT * nearest)
     return (
         f"Other processes took {statistics.median(others):.0f} % of the CPU time of a round in the median, {max(others):.0f} % at"
-        f" most; the hypervisor {statistics.median(stolen):.0f} % and {max(stolen):.0f} %. {disturbed} of {len(rounds)} rounds had"
-        f" others at more than {DISTURBED_PERCENT} %; they are left out where a quieter round of the same kind exists."
+        f" most; the hypervisor {statistics.median(stolen):.0f} % and {max(stolen):.0f} %. {crowded} of {len(rounds)} rounds had"
+        f" others at more than {DISTURBED_PERCENT} %; in {far} two cores took more than {DISTANT} times the shortest {nearest:.0f} ns to hand a"
+        f" cache line over. Both are left out where a quieter round of the same kind exists."
     )
 
 
@@ -121,9 +125,9 @@ def write(path, results, measurements):
         for bench, peer, workload, metric, median, *_ in results.medians:
             file.write(f"{bench},{peer},{workload},{metric},{median:.6g}\n")
     with open(re.sub(r"\.csv$", "", path) + "-raw.csv", "w") as file:
-        file.write("bench,peer,workload,metric,value,repetition,others_percent,stolen_percent\n")
+        file.write("bench,peer,workload,metric,value,repetition,others_percent,stolen_percent,handoff_ns\n")
         for m in measurements:
             file.write(
                 f"{m.bench},{m.peer},{m.workload},{m.metric},{m.value:.6g},{m.repetition},"
-                f"{m.others_percent:.1f},{m.stolen_percent:.1f}\n"
+                f"{m.others_percent:.1f},{m.stolen_percent:.1f},{m.handoff_ns:.0f}\n"
             )
