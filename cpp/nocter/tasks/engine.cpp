@@ -37,7 +37,10 @@ std::shared_ptr<Engine> Engine::open(std::unique_ptr<Store> store, const EngineO
   for (const std::string& warning : options.warnings) engine->say(Log::Level::warning, {warning});
   if (!options.by_hand && options.own_keeper) Keeper::start(engine);
   closing.engine = nullptr;
-  engine->log_ = std::move(log);
+  {
+    const Locked lock(engine->mutex_);  // the keeper is at work already and may have something to say
+    engine->log_ = std::move(log);
+  }
   engine->speak();
   return engine;
 }
