@@ -41,7 +41,10 @@ class Meter {
 
   // Commits of this process, and pages that are in the log: all there ever were as long as nothing copies them out of it.
   uint64_t commits() { return tables_->shared()->commits.load(); }
-  uint64_t pages() const { return std::filesystem::file_size(path_ + "-wal") / (24 + 4096); }
+  uint64_t pages() {
+    if (page_size_ == 0) page_size_ = static_cast<uint64_t>(tables_->connection().number("PRAGMA page_size"));
+    return std::filesystem::file_size(path_ + "-wal") / (24 + page_size_);
+  }
 
   tasks::TaskId submit(const std::string& type, tasks::Millis run_after = 0, int32_t priority = 0,
                        tasks::TaskId parent = {}) {
@@ -111,6 +114,7 @@ class Meter {
     return out;
   }
   const std::string path_;
+  uint64_t page_size_ = 0;
   const std::unique_ptr<stores::SqliteTables> tables_;
   tasks::Ledger ledger_;
   int64_t node_ = 0;

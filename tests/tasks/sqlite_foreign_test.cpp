@@ -155,7 +155,7 @@ BOOST_AUTO_TEST_CASE(dur_08_damage_is_an_error_that_names_the_file, *label("DUR-
   const Folder folder;
   fill(folder / "tasks.db");
   std::string content = file_content(folder / "tasks.db");
-  for (size_t i = 4096; i < content.size(); i++) content[i] = static_cast<char>(i * 7);
+  for (size_t i = page_size_of(folder / "tasks.db"); i < content.size(); i++) content[i] = static_cast<char>(i * 7);
   write_file(folder / "tasks.db", content);
   const auto [status, message] = refusal(folder / "tasks.db");
   BOOST_TEST((status == Status::store), message);
@@ -165,9 +165,10 @@ BOOST_AUTO_TEST_CASE(dur_08_damage_is_an_error_that_names_the_file, *label("DUR-
   const Folder other;
   fill(other / "tasks.db");
   content = file_content(other / "tasks.db");
-  const int64_t page =
-      std::stoll(ask_sql(other / "tasks.db", "SELECT rootpage FROM sqlite_schema WHERE name = 'task_place'"));
-  for (int64_t i = (page - 1) * 4096; i < page * 4096; i++) content[static_cast<size_t>(i)] = static_cast<char>(0xee);
+  const size_t page =
+      std::stoull(ask_sql(other / "tasks.db", "SELECT rootpage FROM sqlite_schema WHERE name = 'task_place'"));
+  const size_t size = page_size_of(other / "tasks.db");
+  content.replace((page - 1) * size, size, size, static_cast<char>(0xee));
   write_file(other / "tasks.db", content);
   Hand hand(other / "tasks.db");
   const int64_t node = hand.join();
@@ -182,6 +183,7 @@ BOOST_AUTO_TEST_CASE(sec_05_dat_05_t_hdb_mutated_images_do_no_harm, *label("SEC-
   const std::string path = folder / "tasks.db";
   fill(path);
   const std::string original = file_content(path);
+  const size_t page = page_size_of(path);
   std::mt19937_64 random = random_stream(0x4db);
   const auto until = std::chrono::steady_clock::now() + std::chrono::seconds(15);
   uint64_t images = 0, refused = 0;
@@ -192,14 +194,14 @@ BOOST_AUTO_TEST_CASE(sec_05_dat_05_t_hdb_mutated_images_do_no_harm, *label("SEC-
     for (uint64_t i = 0; i < changes; i++) {
       // Half of them in the head of a page, where the structure is.
       size_t at = below(random, image.size());
-      if (below(random, 2) == 0) at = at / 4096 * 4096 + below(random, 128);
+      if (below(random, 2) == 0) at = at / page * page + below(random, 128);
       image[at] = static_cast<char>(below(random, 256));
       if (below(random, 40) == 0) image.resize(1 + below(random, image.size() - 1));
       if (below(random, 20) == 0) {  // two pages change places
-        const size_t pages = image.size() / 4096;
+        const size_t pages = image.size() / page;
         if (pages > 1)
-          std::swap_ranges(image.begin(), image.begin() + 4096,
-                           image.begin() + static_cast<int64_t>(below(random, pages) * 4096));
+          std::swap_ranges(image.begin(), image.begin() + static_cast<std::ptrdiff_t>(page),
+                           image.begin() + static_cast<std::ptrdiff_t>(below(random, pages) * page));
       }
     }
     std::filesystem::remove_all(folder / "tasks.db.nocter");

@@ -40,6 +40,7 @@ unsigned mode_of(const std::string& path);  // permissions; 07777 and more when 
 // another file system than the system's own.
 void run_sql(const std::string& path, const std::string& sql);
 std::string ask_sql(const std::string& path, const std::string& sql);  // first column of the first row; "error: …"
+inline size_t page_size_of(const std::string& path) { return std::stoull(ask_sql(path, "PRAGMA page_size")); }
 // What is wrong with it: empty when every counter, edge and index is as the records say, and as SQLite wants it.
 std::string inconsistency(const std::string& path);
 

@@ -260,12 +260,13 @@ def test_dur_08_doctor_says_what_is_no_database(tool):
 
 def test_dur_08_doctor_finds_damage_that_nothing_else_has_met(tool):
     tool.run("submit", "--create", "t", "-", given=json.dumps("x" * 200_000))
-    pages = tool.database.stat().st_size // 4096
-    assert pages > 40
     with open(tool.database, "r+b") as file:  # the pages behind the head of a long payload
+        size = int.from_bytes(file.read(18)[16:], "big")
+        pages = tool.database.stat().st_size // size
+        assert pages > 40
         for page in range(pages - 10, pages - 5):
-            file.seek(page * 4096)
-            file.write(b"\xff" * 4096)
+            file.seek(page * size)
+            file.write(b"\xff" * size)
     assert findings(tool)["opening"][0] == "ok"
     said = findings(tool, "--full", expect=1)["opening"]
     assert said[0] == "bad" and "damaged" in said[1]

@@ -48,6 +48,7 @@ Connection::Connection(std::string path, Use use, bool full_synchronous, const S
     run("PRAGMA cell_size_check = ON");
     run(use == Use::writer ? "PRAGMA cache_size = -32768" : "PRAGMA cache_size = -4096");
     if (use == Use::writer) {
+      run(kPageSize);
       if (tuning_.never_sync) {
         run("PRAGMA synchronous = OFF");
       } else {

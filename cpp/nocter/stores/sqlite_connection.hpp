@@ -22,8 +22,12 @@ struct SqliteTuning {
   int64_t busy_ms = 10'000;         // how long another process may keep the database before a call is `unavailable`
   int64_t look_after_ms = 5;        // how often, at most, it is checked that the file is still the one that was opened
   int64_t length = 64 << 20;        // of one value or row
-  int64_t checkpoint_pages = 4000;  // of the log, after which they are copied into the database
+  int64_t checkpoint_pages = 8000;  // of the log, after which they are copied into the database
 };
+
+// Of a database that is made; one that exists keeps its own. A commit writes whole pages, and of each only a few hundred bytes have changed,
+// so small pages make small commits; a long payload goes into pages of its own, whatever their size.
+inline constexpr const char* kPageSize = "PRAGMA page_size = 2048";
 
 class Connection {
  public:
