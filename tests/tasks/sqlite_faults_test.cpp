@@ -87,6 +87,7 @@ BOOST_AUTO_TEST_CASE(rsc_03_dur_08_t_io_every_operation_may_fail,
   tuning.vfs = Disk::name();
   tuning.busy_ms = 50;
   tuning.checkpoint_pages = 12;
+  tuning.log_piece = 4096;
   // How many there are when nothing fails; the opening has its share.
   uint64_t all = 0;
   {

@@ -2,6 +2,7 @@
 // P-1, P-2, P-3, P-4, P-8; N-13, N-14.
 #include <filesystem>
 #include <iostream>
+#include <utility>
 
 #include "nocter/stores/sqlite_tables.hpp"
 #include "nocter/tasks/ledger.hpp"
@@ -14,8 +15,8 @@ namespace {
 
 class Meter {
  public:
-  explicit Meter(const std::string& path, const stores::SqliteTuning& tuning = {})
-      : path_(path), tables_(stores::open_sqlite_tables(path, false, tuning)), ledger_(*tables_, options()) {
+  explicit Meter(const std::string& path, const stores::SqliteTuning& tuning = {}, bool full = false)
+      : path_(path), tables_(stores::open_sqlite_tables(path, full, tuning)), ledger_(*tables_, options()) {
     tasks::Register node{"meter", "meter", 3'600'000, 0};
     ask(node);
     node_ = node.node;
@@ -207,6 +208,37 @@ BOOST_AUTO_TEST_CASE(p_1_a_life_is_three_commits_of_few_pages) {
     BOOST_TEST(spent[step] >= kBare[step] * kLives, kSteps[step]);
     BOOST_TEST(spent[step] <= kBare[step] * kLives + kLives / 2, kSteps[step] << ": " << spent[step]);
   }
+}
+
+// How often the log of so many lives changed its length.
+int log_lengths(bool full, uint64_t lives) {
+  const Folder folder;
+  const std::string path = folder / "tasks.db", copy = folder / "copy.db";
+  stores::SqliteTuning tuning;
+  tuning.checkpoint_pages = 0;
+  Meter meter(path, tuning, full);
+  const auto length = [&path] { return std::filesystem::file_size(path + "-wal"); };
+  int changes = 0;
+  uintmax_t before = length();
+  for (uint64_t i = 0; i < lives; i++) {
+    meter.submit("work");
+    changes += std::exchange(before, length()) != before ? 1 : 0;
+  }
+  // A process that was killed now would leave these two behind. What is behind the last commit is passed over.
+  for (const char* part : {"", "-wal"}) std::filesystem::copy_file(path + part, copy + part);
+  BOOST_TEST(ask_sql(copy, "SELECT count(*) FROM task") == std::to_string(lives));
+  BOOST_TEST(ask_sql(copy, "PRAGMA integrity_check") == "ok");
+  return changes;
+}
+
+// A sync costs more where the file has become longer: so the log that every commit syncs becomes longer seldom, once it is in use.
+BOOST_AUTO_TEST_CASE(dur_01_dur_02_a_log_in_use_becomes_longer_by_pieces, *label("DUR-01") * label("DUR-02")) {
+  constexpr uint64_t kLives = 600;
+  BOOST_TEST(log_lengths(false, kLives) == static_cast<int>(kLives));
+  const int pieces = log_lengths(true, kLives);
+  std::cout << "lengths of a log of " << kLives << " commits: " << pieces << "\n";
+  BOOST_TEST(pieces < static_cast<int>(kLives) / 4);
+  BOOST_TEST(log_lengths(true, 10) == 10);  // a small one is let be
 }
 
 // A join over N children costs N, in steps and in what is written.

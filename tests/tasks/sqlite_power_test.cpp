@@ -45,6 +45,7 @@ Recorded record(bool full, bool never_sync, uint64_t which) {
   tuning.vfs = Disk::name();
   tuning.never_sync = never_sync;
   tuning.checkpoint_pages = 20 + static_cast<int64_t>(below(random, 100));
+  tuning.log_piece = 1 << (12 + below(random, 5));
   disk.record(true);
   auto hand = std::make_unique<Hand>(folder / "tasks.db", options, tuning);
   int64_t node = hand->join("node0");

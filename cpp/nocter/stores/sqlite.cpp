@@ -174,6 +174,7 @@ std::unique_ptr<SqliteTables> open_sqlite_tables(const std::string& path, bool f
   if (writer->connection().text("PRAGMA journal_mode = WAL") != "wal") {
     writer->connection().fail(Status::store, "cannot keep a write-ahead log where it lies");
   }
+  writer->connection().know_log();
   prepare_schema(writer->connection());
   shared->check_file();
   return writer;

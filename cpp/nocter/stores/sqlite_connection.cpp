@@ -1,5 +1,6 @@
 #include "nocter/stores/sqlite_connection.hpp"
 
+#include <algorithm>
 #include <cstring>
 #include <ctime>
 #include <new>
@@ -18,6 +19,9 @@ namespace {
 // Steps of SQLite's machine between two looks at how long a statement has run, and how many looks are too many: far more than the longest
 // of ours takes, and an end for one that a database made to harm sends in circles.
 constexpr int kSlice = 1'000'000, kSlices = 2'000;
+
+// What is before the first frame of SQLite's log; and the longest piece by which it becomes longer.
+constexpr int64_t kLogHead = 32, kLongestPiece = 4 << 20;
 
 Status status_of(int code) {
   const int primary = code & 0xff;
@@ -56,7 +60,8 @@ Connection::Connection(std::string path, Use use, bool full_synchronous, const S
                                                               : "PRAGMA synchronous = NORMAL");
       }
       run("PRAGMA journal_size_limit = 67108864");
-      sqlite3_wal_autocheckpoint(handle_, static_cast<int>(tuning_.checkpoint_pages));
+      makes_room_ = full_synchronous && !tuning_.never_sync;
+      sqlite3_wal_hook(handle_, note_commit, this);
     }
   } catch (...) {
     for (sqlite3_stmt* statement : statements_) sqlite3_finalize(statement);
@@ -136,6 +141,39 @@ void Connection::begin_read() {
     const int code = step(prepare(sql::kBeginRead.place, sql::kBeginRead.text));
     return code != SQLITE_OK ? code : step(prepare(sql::kDataVersion.place, sql::kDataVersion.text));
   });
+}
+
+// What SQLite's own hook does, which has the log copied once it is long; and how long that is.
+int Connection::note_commit(void* connection, sqlite3* handle, const char*, int frames) {
+  auto& self = *static_cast<Connection*>(connection);
+  const int64_t used = kLogHead + frames * self.frame_bytes_;
+  if (used < self.log_used_) self.log_bytes_ = 0;  // begun anew: it may have been cut off
+  self.log_used_ = used;
+  if (self.tuning_.checkpoint_pages > 0 && frames >= self.tuning_.checkpoint_pages) {
+    sqlite3_wal_checkpoint_v2(handle, nullptr, SQLITE_CHECKPOINT_PASSIVE, nullptr, nullptr);
+  }
+  return SQLITE_OK;
+}
+
+// Behind its end alone, where nobody else can be writing, since the database is ours. Where it fails, commits make the log longer as ever.
+void Connection::make_room_in_log() noexcept {
+  static constexpr char kZeros[1 << 16] = {};
+  if (!makes_room_ || log_used_ < tuning_.log_piece || log_used_ + tuning_.log_piece / 4 <= log_bytes_) return;
+  sqlite3_file* log = nullptr;
+  if (sqlite3_file_control(handle_, "main", SQLITE_FCNTL_JOURNAL_POINTER, &log) != SQLITE_OK || log == nullptr ||
+      log->pMethods == nullptr || log->pMethods->xFileSize(log, &log_bytes_) != SQLITE_OK) {
+    return;
+  }
+  if (log_used_ + tuning_.log_piece / 4 <= log_bytes_) return;
+  const int64_t until = log_bytes_ + std::clamp(log_used_, tuning_.log_piece, kLongestPiece);
+  while (log_bytes_ < until) {
+    const int64_t piece = std::min<int64_t>(sizeof kZeros, until - log_bytes_);
+    if (log->pMethods->xWrite(log, kZeros, static_cast<int>(piece), log_bytes_) != SQLITE_OK) {
+      makes_room_ = false;
+      return;
+    }
+    log_bytes_ += piece;
+  }
 }
 
 void Connection::run(const char* sql) {

@@ -23,6 +23,7 @@ struct SqliteTuning {
   int64_t look_after_ms = 5;        // how often, at most, it is checked that the file is still the one that was opened
   int64_t length = 64 << 20;        // of one value or row
   int64_t checkpoint_pages = 8000;  // of the log, after which they are copied into the database
+  int64_t log_piece = 256 << 10;    // a log that has so many bytes becomes longer by at least as many at once
 };
 
 // Of a database that is made; one that exists keeps its own. A commit writes whole pages, and of each only a few hundred bytes have changed,
@@ -53,6 +54,11 @@ class Connection {
   void begin_read();
   // Needs no memory of ours: its statement was made when the connection was. Does nothing outside of a transaction.
   void roll_back() noexcept;
+  // Of a writer, in its transaction. A sync costs more where the file has become longer. So a log that is in use, and is synced with
+  // every commit, becomes longer by large pieces of zeros, which are no frames to SQLite, and the commits write over them.
+  void make_room_in_log() noexcept;
+  void know_log() { frame_bytes_ = kFrameHead + number("PRAGMA page_size"); }
+
   bool in_transaction() const { return sqlite3_get_autocommit(handle_) == 0; }
 
   // Throws what SQLite's last answer means: std::bad_alloc, or a StoreError that names the file.
@@ -66,6 +72,7 @@ class Connection {
  private:
   friend class Query;
   static int watch_time(void* connection);
+  static int note_commit(void* connection, sqlite3*, const char*, int frames);
   void harden(Use use);
   template <class Attempt>
   void until_free(Attempt&& attempt);
@@ -78,7 +85,11 @@ class Connection {
   sqlite3* handle_ = nullptr;
   std::vector<sqlite3_stmt*> statements_;
   sqlite3_stmt* rolling_back_ = nullptr;
-  int slices_ = 0;  // of a million steps, that the statement at hand has used
+  int slices_ = 0;                           // of a million steps, that the statement at hand has used
+  static constexpr int64_t kFrameHead = 24;  // before the page in a frame of the log
+  bool makes_room_ = false;
+  int64_t frame_bytes_ = 0, log_used_ = 0;  // of the log, as this connection last saw it
+  sqlite3_int64 log_bytes_ = 0;
 };
 
 // A statement is named by its place in the table of its author: (place, text) pairs are the same for all connections.

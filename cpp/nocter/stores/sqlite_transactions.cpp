@@ -53,6 +53,7 @@ void SqliteTables::begin() {
   shared_->check_process();
   shared_->check_file();
   connection_.begin_write();
+  connection_.make_room_in_log();
   changes_before_ = sqlite3_total_changes64(connection_.handle());
   marked_ = savepoint_ = false;
   if (look_who_wrote()) shared_->others.fetch_add(1);
