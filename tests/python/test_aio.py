@@ -278,7 +278,40 @@ def test_gen_01_a_loop_that_is_closed_with_jobs_in_flight_and_an_executor_that_i
     del threads
     gc.collect()
     assert crews[0]() is None
-    wait_for(lambda: len(os.listdir("/proc/self/fd")) <= descriptors)
+
+    def closed_again():
+        gc.collect()  # a thread that reads for a loop may have held it in the moment of the last one
+        return len(os.listdir("/proc/self/fd")) <= descriptors
+
+    wait_for(closed_again)
+
+
+def test_gen_01_a_loop_that_is_closed_before_it_has_made_the_call_that_a_thread_asked_for(wait_for):
+    asked = threading.Event()
+
+    class Loop(LoopWithoutReaders):
+        def call_soon_threadsafe(self, *arguments, **keywords):
+            super().call_soon_threadsafe(*arguments, **keywords)
+            asked.set()
+
+    async def make():
+        return nocter.aio.Executor(1)
+
+    loop = Loop()
+    executor = loop.run_until_complete(make())
+    reader, crew = executor._watch._reader._thread._thread, executor._crew.threads[0]
+    notifier = executor._watch.eventfd._notifier()
+    notifier.wake(notifier.user)
+    notifier.drop(notifier.user)
+    assert asked.wait(20)  # from here on it waits for the call, which the loop will never make
+    loop.close()
+    del executor, loop, notifier
+
+    def ended():
+        gc.collect()  # again, for the reader may have held the loop in the moment of the last one
+        return not crew.is_alive() and not reader.is_alive()
+
+    wait_for(ended)
 
 
 def test_blk_11_closing_waits_and_closing_after_an_exception_does_not():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import queue
 import select
 import threading
 import weakref
@@ -47,10 +48,11 @@ class _Thread:
     """Watches a descriptor for a loop that cannot, and calls into it once for each time it has been cleared."""
 
     def __init__(self, eventfd: EventFd, loop: asyncio.AbstractEventLoop, readable: Callable[[], None]) -> None:
-        self._cleared = threading.Semaphore(0)
+        # Not a semaphore: the end of a loop may come in a collection of garbage, within any call, also one on this.
+        self._cleared: queue.SimpleQueue[None] = queue.SimpleQueue()
         self._ended = False
         stop = EventFd()  # which is told by hand: by end(), or by the end of the loop
-        self._stop = weakref.finalize(loop, _wake, stop._notifier())
+        self._stop = weakref.finalize(loop, _stop, stop._notifier(), self._cleared)
         self._stop.atexit = False
         arguments = (eventfd, stop, weakref.ref(loop), readable)
         self._thread = threading.Thread(target=self._run, args=arguments, name="nocter_reader", daemon=True)
@@ -70,18 +72,19 @@ class _Thread:
             except RuntimeError:  # the loop is closed
                 return
             del here
-            self._cleared.acquire()
+            self._cleared.get()
 
     def go_on(self) -> None:
-        self._cleared.release()
+        self._cleared.put(None)
 
     def end(self) -> None:
         self._ended = True
         self._stop()
-        self.go_on()
         self._thread.join()
 
 
-def _wake(notifier: Any) -> None:
+def _stop(notifier: Any, cleared: queue.SimpleQueue[None]) -> None:
+    """Ends the thread wherever it waits: also for a call into the loop that the loop, closed, will never make."""
     notifier.wake(notifier.user)
     notifier.drop(notifier.user)
+    cleared.put(None)
