@@ -298,6 +298,12 @@ void tamper(Fixture& store, const TaskId& id, Change&& change) {
   store.tables_->commit();
 }
 
+std::vector<Number> waiters_of(Fixture& store, Number target) {
+  std::vector<Number> out;
+  store.tables_->waiters_of(target, out);
+  return out;
+}
+
 Maintain search(Fixture& store) {
   Maintain maintain;
   maintain.search_everything = true;
@@ -342,6 +348,36 @@ BOOST_AUTO_TEST_CASE(tsk_19_lost_wakes_are_repaired, *label("TSK-19") * label("T
   Counts counts;
   store.store_->count(counts);
   BOOST_CHECK_EQUAL(counts.repairs, 4U);
+}
+
+// As one that was cancelled: whoever waits for it, and for others, goes on waiting for those.
+BOOST_AUTO_TEST_CASE(tsk_19_tsk_25_a_target_that_is_gone_strands_nobody, *label("TSK-19") * label("TSK-25")) {
+  Fixture store;
+  const TaskId waiter = store.submit("waiter"), second = store.submit("second"), patient = store.submit("patient");
+  const TaskId gone = store.submit("gone"), there = store.submit("there");
+  BOOST_CHECK(store.suspend(store.claim("waiter"), Until::tasks, {gone}) == Status::ok);
+  BOOST_CHECK(store.suspend(store.claim("second"), Until::tasks, {gone}) == Status::ok);
+  BOOST_CHECK(store.suspend(store.claim("patient"), Until::tasks, {gone, there}) == Status::ok);
+  store.tables_->begin();
+  TaskRow row;
+  BOOST_REQUIRE(store.tables_->find_task(gone, row));
+  const auto waiters = waiters_of(store, row.number);
+  store.tables_->remove_task(row);
+  for (const Number number : waiters) store.tables_->add_edge(number, row.number);  // removal takes them along
+  store.tables_->commit();
+  BOOST_CHECK_EQUAL(search(store).repaired, 3U);
+  for (const TaskId& id : {waiter, second}) {
+    BOOST_CHECK(store.get(id).row.phase == Phase::ready);
+    BOOST_CHECK(store.get(id).row.woken_by == Wake::join);
+  }
+  BOOST_CHECK(store.get(patient).row.phase == Phase::suspended);
+  BOOST_CHECK_EQUAL(store.get(patient).waiting_for.size(), 1U);
+  BOOST_CHECK_EQUAL(search(store).repaired, 0U);
+  Settle done;
+  done.by = store.claim("there");
+  done.outcome = Outcome::done;
+  BOOST_CHECK(store.ask(done) == Status::ok);
+  BOOST_CHECK(store.get(patient).row.phase == Phase::ready);
 }
 
 BOOST_AUTO_TEST_CASE(tsk_19_a_store_of_any_size_is_searched_in_pieces, *label("TSK-19") * label("T-87")) {

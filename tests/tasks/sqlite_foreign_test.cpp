@@ -151,6 +151,33 @@ BOOST_AUTO_TEST_CASE(dat_05_a_poisoned_record_stops_nobody_else, *label("DAT-05"
   BOOST_TEST((hand.done(claimed.claimed) == Status::ok));
 }
 
+// Somebody has deleted a row by hand: as if it had been cancelled, for those who wait for it.
+BOOST_AUTO_TEST_CASE(tsk_19_tsk_25_a_target_that_is_gone_strands_nobody, *label("TSK-19") * label("TSK-25")) {
+  const Folder folder;
+  const tasks::TaskId waiter = tasks::make_task_id(), gone = tasks::make_task_id();
+  {
+    Hand hand(folder / "tasks.db");
+    const int64_t node = hand.join();
+    BOOST_REQUIRE((hand.submit(waiter) == Status::ok));
+    tasks::Settle wait;
+    wait.by = hand.claim(node).claimed;
+    wait.outcome = tasks::Outcome::suspend;
+    wait.suspension.until = tasks::Until::tasks;
+    wait.suspension.ids = {gone};
+    BOOST_REQUIRE((hand.submit(gone, "gone") == Status::ok));
+    BOOST_REQUIRE((hand.ask(wait) == Status::ok));
+  }
+  run_sql(folder / "tasks.db", "DELETE FROM task WHERE number = 2");
+  Hand hand(folder / "tasks.db");
+  tasks::Maintain search;
+  search.search_everything = true;
+  BOOST_REQUIRE((hand.ask(search) == Status::ok));
+  BOOST_TEST(search.repaired == 1U);
+  const tasks::Record record = hand.record(waiter);
+  BOOST_TEST((record.row.phase == tasks::Phase::ready));
+  BOOST_TEST((record.row.woken_by == tasks::Wake::join));
+}
+
 BOOST_AUTO_TEST_CASE(dur_08_damage_is_an_error_that_names_the_file, *label("DUR-08")) {
   const Folder folder;
   fill(folder / "tasks.db");

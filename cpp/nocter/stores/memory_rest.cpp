@@ -54,14 +54,6 @@ void MemoryTables::remove_edges(Edges& there, Edges& back, Number of) {
 void MemoryTables::remove_edges_from(Number waiter) { remove_edges(targets_, waiters_, waiter); }
 void MemoryTables::remove_edges_to(Number target) { remove_edges(waiters_, targets_, target); }
 
-void MemoryTables::edges_to_ended(size_t most, std::vector<std::pair<Number, Number>>& out) {
-  for (const auto& [target, waiter] : waiters_) {
-    if (out.size() >= most) return;
-    const HeldTask* task = tasks_.by_number.find(target);
-    if (task == nullptr || ended(task->row.phase)) out.emplace_back(waiter, target);
-  }
-}
-
 // ---- Mailboxes ------------------------------------------------------------------------------------------------------
 
 void MemoryTables::add_message(Number task, Message& message) {

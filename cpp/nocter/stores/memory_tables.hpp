@@ -61,7 +61,6 @@ class MemoryTables final : public tasks::Tables {
   void waiters_of(Number target, std::vector<Number>& out) override;
   void remove_edges_from(Number waiter) override;
   void remove_edges_to(Number target) override;
-  void edges_to_ended(size_t most, std::vector<std::pair<Number, Number>>& out) override;
 
   void add_message(Number task, tasks::Message& message) override;
   bool has_message_key(Number task, std::string_view key) override;

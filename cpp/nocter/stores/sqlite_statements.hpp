@@ -91,7 +91,6 @@ inline constexpr Sql kTargetsOf{__LINE__, "SELECT target FROM edge WHERE waiter 
 inline constexpr Sql kWaitersOf{__LINE__, "SELECT waiter FROM edge WHERE target = ?1 ORDER BY waiter"};
 inline constexpr Sql kRemoveEdgesFrom{__LINE__, "DELETE FROM edge WHERE waiter = ?1"};
 inline constexpr Sql kRemoveEdgesTo{__LINE__, "DELETE FROM edge WHERE target = ?1"};
-inline constexpr Sql kEdgesToEnded{__LINE__, "SELECT waiter, target FROM edge JOIN task ON task.number = edge.target WHERE task.ended_at <> 0 LIMIT ?1"};
 
 // ---- Mailboxes
 inline constexpr Sql kAddMessage{__LINE__, "INSERT INTO message (task, number, sender, sent_at, bound_fence, deliveries, key, payload) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)"};

@@ -88,7 +88,6 @@ class SqliteTables final : public tasks::Tables {
   void waiters_of(tasks::Number target, std::vector<tasks::Number>& out) override;
   void remove_edges_from(tasks::Number waiter) override;
   void remove_edges_to(tasks::Number target) override;
-  void edges_to_ended(size_t most, std::vector<std::pair<tasks::Number, tasks::Number>>& out) override;
 
   void add_message(tasks::Number task, tasks::Message& message) override;
   bool has_message_key(tasks::Number task, std::string_view key) override;

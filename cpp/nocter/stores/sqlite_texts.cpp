@@ -163,15 +163,6 @@ void SqliteTables::remove_edges_to(Number target) {
   query.with(target).next();
 }
 
-void SqliteTables::edges_to_ended(size_t most, std::vector<std::pair<Number, Number>>& out) {
-  Query query(connection_, sql::kEdgesToEnded);
-  query.with(bounded(most));
-  while (query.next()) {
-    const Number waiter = query.number();
-    out.emplace_back(waiter, query.number());
-  }
-}
-
 // ---- Mailboxes ------------------------------------------------------------------------------------------------------
 
 void SqliteTables::add_message(Number task, tasks::Message& message) {

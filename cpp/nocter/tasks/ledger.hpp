@@ -146,8 +146,8 @@ class Ledger {
   class Telling;  // of a cancel, down a tree
   void maintain_cascades(Maintain& maintain);
   uint64_t repair();
-  uint64_t repair_edges();
-  uint64_t repair_counters(const TaskId& from, TaskId& to);
+  bool repair_edges(Number waiter, uint64_t& repaired);
+  uint64_t search(const TaskId& from, TaskId& to);
   uint64_t purge(Millis before, bool& more);
   void add_to_counter(const char* name, uint64_t count);
 

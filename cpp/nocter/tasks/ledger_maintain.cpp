@@ -25,8 +25,7 @@ Answer Ledger::run(Maintain& maintain) {
   if (maintain.repaired != 0) maintain.more = true;
   maintain.searched_to = {};
   if (maintain.search_everything) {
-    if (maintain.search_from.none()) maintain.repaired += repair_edges();
-    maintain.repaired += repair_counters(maintain.search_from, maintain.searched_to);
+    maintain.repaired += search(maintain.search_from, maintain.searched_to);
     if (!maintain.searched_to.none()) maintain.more = true;
   }
   if (maintain.purge_before != kNever) maintain.purged = purge(maintain.purge_before, maintain.more);
@@ -112,27 +111,27 @@ uint64_t Ledger::repair() {
   return forgotten.size();
 }
 
-// Ends that were not told to those who wait for them by name.
-uint64_t Ledger::repair_edges() {
-  uint64_t repaired = 0;
-  std::vector<std::pair<Number, Number>> stale;
-  while (tables_.edges_to_ended(kAtOnce, stale), !stale.empty()) {
-    for (const auto& [waiter, target] : stale) {
-      const TaskRow* row = load(target);
-      TaskRow gone;
-      gone.number = target;
-      gone.phase = Phase::cancelled;
-      repaired += strike_waiters(row != nullptr ? *row : gone);
+// Ends that were not told to one who waits for them by name, and targets that are no longer there. False when it waits for none at all.
+bool Ledger::repair_edges(Number waiter, uint64_t& repaired) {
+  std::vector<Number> targets;
+  tables_.targets_of(waiter, targets);
+  for (const Number target : targets) {
+    TaskRow row;
+    if (!tables_.load_task(target, row)) {
+      row = {};
+      row.number = target;
+      row.phase = Phase::cancelled;
+    } else if (row.ended_at == 0) {
+      continue;
     }
-    stale.clear();
+    repaired += strike_waiters(row);
   }
-  write_back();
-  return repaired;
+  return !targets.empty();
 }
 
 // Reads every task, a piece at a time: a store of millions is open, and worked on, long before all of them have been looked at. What is
 // well is not kept at hand, for that would be all of them.
-uint64_t Ledger::repair_counters(const TaskId& from, TaskId& to) {
+uint64_t Ledger::search(const TaskId& from, TaskId& to) {
   uint64_t repaired = 0;
   Filter filter;
   filter.after = from;
@@ -141,10 +140,9 @@ uint64_t Ledger::repair_counters(const TaskId& from, TaskId& to) {
   tables_.list(filter, piece);
   for (const TaskRow& found : piece) {
     if (found.phase != Phase::suspended || found.need <= 0) continue;
+    if (const auto changed = rows_.find(found.number); changed != rows_.end() && changed->second.changed) continue;
     if (found.until == Until::tasks) {
-      std::vector<Number> targets;
-      tables_.targets_of(found.number, targets);
-      if (!targets.empty()) continue;
+      if (repair_edges(found.number, repaired)) continue;
       touch(at_hand(found)).open = 0;
     } else if (found.until == Until::children) {
       std::vector<TaskRow> open;

@@ -99,7 +99,6 @@ class Tables {
   virtual void waiters_of(Number target, std::vector<Number>& out) = 0;
   virtual void remove_edges_from(Number waiter) = 0;
   virtual void remove_edges_to(Number target) = 0;
-  virtual void edges_to_ended(size_t most, std::vector<std::pair<Number, Number>>& out) = 0;  // there should be none
 
   // ---- Mailboxes
   virtual void add_message(Number task, Message& message) = 0;  // gives it its number
