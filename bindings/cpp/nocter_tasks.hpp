@@ -187,7 +187,8 @@ class shared_values {
 /// An open store of tasks. Going out of scope gives it up: waits end, and what was claimed and not ended is handed back.
 class tasks {
  public:
-  /// Opens a store, and makes or brings up to date what it needs: "memory:", or "sqlite:" and the path of a file.
+  /// Opens a store, and makes or brings up to date what it needs: "memory:", "sqlite:" and the path of a file,
+  /// or "postgresql://user@host/database".
   static result<tasks> open(std::string_view url, tasks_options options = {}) {
     nocter_tasks_options native = native_of(options);
     if (options.log) {

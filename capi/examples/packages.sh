@@ -9,11 +9,11 @@
 # the build itself then says what it misses.
 
 # Boost: 1.81, because the default one of Debian 12 (1.74) does not compile as C++20. xxHash: a header for
-# hashing keys. SQLite: durable tasks in a file. CLI11: a header for the tool's command line. The examples: zlib for a
+# hashing keys. SQLite: durable tasks in a file. libpq: in a PostgreSQL database. CLI11: a header for the tool's command line. The examples: zlib for a
 # CRC-32, libcurl and libxml2 for crawling, and
 # something to crawl with a server for it.
 nocter_build_packages=(
-  cmake ninja-build g++ libboost1.81-dev libxxhash-dev libsqlite3-dev libcli11-dev
+  cmake ninja-build g++ libboost1.81-dev libxxhash-dev libsqlite3-dev libpq-dev libcli11-dev
   zlib1g-dev libcurl4-openssl-dev libxml2-dev python3 python3-doc
 )
 

@@ -1,5 +1,6 @@
 // Random operations on a store and on the model of it: tasks_model_test URL [--seed N] [--sequences N] [--operations N] [--seconds S]
-// [--shrink S] [--control] [--saved FOLDER] [FILE.ops...]. `sqlite:` alone means a file of its own, in memory if the system has a place there.
+// [--shrink S] [--control] [--saved FOLDER] [FILE.ops...]. `sqlite:` alone means a file of its own, in memory if the system has a place there;
+// `postgresql:` a server of its own.
 //
 // With --control each rule of the model is broken in turn: the test has to notice, or it would not notice a store that breaks it either.
 #include <chrono>
@@ -15,6 +16,9 @@
 #include "model/generate.hpp"
 #include "model/world.hpp"
 #include "nocter/stores/open.hpp"
+#ifdef NOCTER_POSTGRES_BIN
+#include "support/postgres_server.hpp"
+#endif
 
 namespace {
 
@@ -46,6 +50,17 @@ struct Place {
 
 void find_place(std::string url, Place& place) {
   const std::string sqlite = "sqlite:";
+#ifdef NOCTER_POSTGRES_BIN
+  if (url == "postgresql:") {
+    const nocter_tests::PostgresServer& server = nocter_tests::PostgresServer::shared();
+    place.lasting = true;
+    place.opener = [&server](const nocter::tasks::StoreOptions& options, bool fresh) {
+      if (fresh) server.forget_everything();
+      return nocter::stores::open(server.url(), options);
+    };
+    return;
+  }
+#endif
   place.lasting = url.rfind(sqlite, 0) == 0;
   if (url == sqlite) {
     const bool in_memory = files::is_directory("/dev/shm");

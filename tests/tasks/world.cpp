@@ -5,6 +5,9 @@
 #include <string>
 
 #include "nocter/stores/open.hpp"
+#ifdef NOCTER_POSTGRES_BIN
+#include "support/postgres_server.hpp"
+#endif
 
 namespace tasks_tests {
 
@@ -19,11 +22,20 @@ std::string chosen_store() {
 
 World::World(bool events, const Limits& limits) : clock_(std::make_shared<SteerableClock>(kStart)) {
   const std::string store = chosen_store();
+  url_ = store;
+#ifdef NOCTER_POSTGRES_BIN
+  if (store == "postgresql:") {
+    url_ = nocter_tests::PostgresServer::shared().url();
+    nocter_tests::PostgresServer::shared().forget_everything();
+    reopens_ = std::getenv("NOCTER_REOPEN") != nullptr;
+  }
+#endif
   if (const size_t colon = store.find(':'); colon != std::string::npos && colon + 1 < store.size()) {
     static int worlds = 0;
     path_ = store.substr(colon + 1) + "/world" + std::to_string(++worlds);
     std::filesystem::remove_all(path_);
     std::filesystem::create_directories(path_);
+    url_ = store.substr(0, colon + 1) + path_ + "/tasks.db";
     reopens_ = std::getenv("NOCTER_REOPEN") != nullptr;
   }
   options_.limits = limits;
@@ -41,15 +53,13 @@ World::~World() {
 }
 
 void World::open() {
-  const std::string store = chosen_store();
   store_.reset();
-  store_ = nocter::stores::open(path_.empty() ? store : store.substr(0, store.find(':') + 1) + path_ + "/tasks.db",
-                                options_);
+  store_ = nocter::stores::open(url_, options_);
 }
 
 void World::restart() {
   const int64_t before = node_;
-  if (!path_.empty()) open();
+  if (url_ != "memory:") open();
   node_ = enter("second");
   Maintain upkeep;
   upkeep.dead = {before};

@@ -1,5 +1,5 @@
 // A store, its clock and a node: what every conformance case starts with. Which store is chosen by NOCTER_STORE ("memory:", "sqlite:FOLDER",
-// where each world gets a file of its own). With NOCTER_REOPEN=1 a store that outlives its process is opened anew for every request, so that nothing
+// where each world gets a file of its own, "postgresql:", a server of the program's own, emptied for each world). With NOCTER_REOPEN=1 a store that outlives its process is opened anew for every request, so that nothing
 // is remembered but what is written down.
 #pragma once
 
@@ -88,7 +88,7 @@ class World {
  private:
   void open();
 
-  std::string path_;
+  std::string url_, path_;
   bool reopens_ = false;
   StoreOptions options_;
   std::shared_ptr<SteerableClock> clock_;

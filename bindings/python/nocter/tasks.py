@@ -320,7 +320,8 @@ def open(
     clock: Optional[Clock] = None,
     **limits: Any,
 ) -> Tasks:
-    """Opens a store, and makes or brings up to date what it needs: "memory:", or "sqlite:" and the path of a file.
+    """Opens a store, and makes or brings up to date what it needs: "memory:", "sqlite:" and the path of a file, or
+    "postgresql://user@host/database".
 
     `normal_sync`: commits of SQLite do not wait for the disk. `events`: every transition is kept as an event. `by_hand`:
     no thread of the library's, maintain() does what it would. `checked`: the whole database is read first, and damage is

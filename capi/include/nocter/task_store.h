@@ -3,8 +3,8 @@
  * @brief Durable tasks, from outside: opening a store, submitting, looking, telling, upkeep.
  *
  * The store decides how far that reaches: "memory:" lives as long as the handle, "sqlite:PATH" as long as the file, and processes of
- * one machine may share it. The same program runs on each. A worker's side is in runs.h; values, locks and events that tasks share in
- * shared.h.
+ * one machine may share it; processes of many may share a "postgresql://..." database. The same program runs on each. A worker's side
+ * is in runs.h; values, locks and events that tasks share in shared.h.
  */
 #ifndef NOCTER_TASK_STORE_H
 #define NOCTER_TASK_STORE_H
@@ -30,7 +30,7 @@ enum nocter_log_level {
   NOCTER_LOG_INFORMATION = 2
 };
 
-/** In options.flags: commits of SQLite do not wait for the disk. A power cut may undo the last ones; a kill undoes none. */
+/** In options.flags: commits do not wait for the disk. A power cut may undo the last ones; a kill undoes none. */
 #define NOCTER_TASKS_NORMAL_SYNC 1
 /** In options.flags: every transition is kept as an event, see nocter_events_read(). */
 #define NOCTER_TASKS_EVENTS 2
@@ -71,7 +71,7 @@ typedef struct nocter_tasks_options {
   uint32_t retry_cap_ms;
   /** How often one look at the store stands in for a wake that was lost; 1,000. */
   uint32_t poll_ms;
-  /** The clock of memory and SQLite stores; NULL: the system's. */
+  /** The clock of the store; NULL: the system's, of PostgreSQL the database's. */
   nocter_clock *clock;
   /** Told what is worth a line, from any thread, with no lock held; may be NULL. Control characters are escaped. */
   void (*log)(void *user, int32_t level, nocter_text line);
@@ -98,12 +98,13 @@ NOCTER_API void nocter_tasks_options_init(nocter_tasks_options *options, size_t 
 
 /**
  * @brief Opens a store, and makes or brings up to date what it needs.
- * @param url "memory:", or "sqlite:" and the path of a file (a path, never a URI), which is made if there is none.
+ * @param url "memory:"; "sqlite:" and the path of a file (a path, never a URI), which is made if there is none; or a connection URL of
+ *        PostgreSQL's, "postgresql://user@host/database", where a schema "nocter" is made.
  * @param options how; NULL: the defaults. Its log becomes the store's when the call succeeds.
  * @param[out] out the store, to be given up with nocter_tasks_close(); NULL on failure.
  * @return NOCTER_OK; NOCTER_E_ARGUMENT; NOCTER_E_VERSION when the file is of a newer nocter or of somebody else, which is left as it
  *         is; NOCTER_E_STORE when it cannot be read or written, is damaged, lies on a network file system, or another copy of
- *         SQLite is loaded; NOCTER_E_UNAVAILABLE when others keep it busy; NOCTER_E_MEMORY.
+ *         SQLite is loaded; NOCTER_E_UNAVAILABLE when others keep it busy, or a server cannot be reached; NOCTER_E_MEMORY.
  * @par Threads any thread; may wait for the disk.
  * @since 0.1
  */

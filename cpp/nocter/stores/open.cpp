@@ -4,6 +4,9 @@
 
 #include "nocter/stores/memory.hpp"
 #include "nocter/tasks/tables.hpp"
+#ifdef NOCTER_POSTGRESQL
+#include "nocter/stores/postgres.hpp"
+#endif
 #ifdef NOCTER_SQLITE
 #include "nocter/stores/sqlite.hpp"
 #endif
@@ -13,6 +16,7 @@ namespace nocter::stores {
 namespace {
 
 constexpr std::string_view kMemory = "memory:", kSqlite = "sqlite:";
+constexpr std::string_view kPostgres[] = {"postgresql://", "postgres://"};
 
 [[noreturn]] void refuse(const std::string& why) { throw tasks::StoreError(Status::argument, why); }
 
@@ -29,11 +33,18 @@ std::unique_ptr<tasks::Store> open(std::string_view url, const tasks::StoreOptio
     refuse("this nocter was built without SQLite (NOCTER_SQLITE)");
 #endif
   }
+  if (url.starts_with(kPostgres[0]) || url.starts_with(kPostgres[1])) {
+#ifdef NOCTER_POSTGRESQL
+    return open_postgres(std::string(url), options);
+#else
+    refuse("this nocter was built without PostgreSQL (NOCTER_POSTGRESQL)");
+#endif
+  }
   // Not the whole of it, for it may hold a password.
   const size_t colon = url.find(':');
-  refuse(colon == std::string_view::npos ? "a store is called \"memory:\" or \"sqlite:PATH\""
+  refuse(colon == std::string_view::npos ? "a store is called \"memory:\", \"sqlite:PATH\" or \"postgresql://…\""
                                          : "there is no kind of store called \"" + std::string(url.substr(0, colon)) +
-                                               ":\"; there is \"memory:\" and \"sqlite:PATH\"");
+                                               ":\"; there is \"memory:\", \"sqlite:PATH\" and \"postgresql://…\"");
 }
 
 std::vector<std::string> warnings(std::string_view url) {

@@ -1,4 +1,4 @@
-// Opens a store by what it is called: "memory:", "sqlite:PATH".
+// Opens a store by what it is called: "memory:", "sqlite:PATH", "postgresql://USER@HOST/DATABASE".
 #pragma once
 
 #include <memory>

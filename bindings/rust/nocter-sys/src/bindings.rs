@@ -4534,7 +4534,7 @@ pub struct nocter_tasks_options {
     pub retry_cap_ms: u32,
     #[doc = " How often one look at the store stands in for a wake that was lost; 1,000."]
     pub poll_ms: u32,
-    #[doc = " The clock of memory and SQLite stores; NULL: the system's."]
+    #[doc = " The clock of the store; NULL: the system's, of PostgreSQL the database's."]
     pub clock: *mut nocter_clock,
     #[doc = " Told what is worth a line, from any thread, with no lock held; may be NULL. Control characters are escaped."]
     pub log:
@@ -4796,12 +4796,13 @@ extern "C" {
 extern "C" {
     #[must_use]
     #[doc = " @brief Opens a store, and makes or brings up to date what it needs."]
-    #[doc = " @param url \"memory:\", or \"sqlite:\" and the path of a file (a path, never a URI), which is made if there is none."]
+    #[doc = " @param url \"memory:\"; \"sqlite:\" and the path of a file (a path, never a URI), which is made if there is none; or a connection URL of"]
+    #[doc = "        PostgreSQL's, \"postgresql://user@host/database\", where a schema \"nocter\" is made."]
     #[doc = " @param options how; NULL: the defaults. Its log becomes the store's when the call succeeds."]
     #[doc = " @param[out] out the store, to be given up with nocter_tasks_close(); NULL on failure."]
     #[doc = " @return NOCTER_OK; NOCTER_E_ARGUMENT; NOCTER_E_VERSION when the file is of a newer nocter or of somebody else, which is left as it"]
     #[doc = "         is; NOCTER_E_STORE when it cannot be read or written, is damaged, lies on a network file system, or another copy of"]
-    #[doc = "         SQLite is loaded; NOCTER_E_UNAVAILABLE when others keep it busy; NOCTER_E_MEMORY."]
+    #[doc = "         SQLite is loaded; NOCTER_E_UNAVAILABLE when others keep it busy, or a server cannot be reached; NOCTER_E_MEMORY."]
     #[doc = " @par Threads any thread; may wait for the disk."]
     #[doc = " @since 0.1"]
     pub fn nocter_tasks_open(

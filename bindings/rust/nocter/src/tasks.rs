@@ -208,7 +208,8 @@ pub struct Tasks {
 }
 
 impl Tasks {
-    /// Opens a store, and makes or brings up to date what it needs: "memory:", or "sqlite:" and the path of a file.
+    /// Opens a store, and makes or brings up to date what it needs: "memory:", "sqlite:" and the path of a file,
+    /// or "postgresql://user@host/database".
     pub fn open(url: &str, options: TasksOptions<'_>) -> Result<Tasks> {
         let TasksOptions { numbers, clock, log } = options;
         let log = log.map(|told| -> raw::Callback {
