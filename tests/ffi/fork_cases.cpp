@@ -176,7 +176,7 @@ CASE(ffi_11_grandchild, "FFI-11") {
   all.give_up();
 }
 
-CASE(ffi_11_descriptors_are_close_on_exec, "FFI-11 SEC-10") {
+CASE(ffi_11_descriptors_are_close_on_exec, "FFI-11") {
   const std::vector<int> before = descriptors();
   const Everything all;
   const std::vector<int> after = descriptors();

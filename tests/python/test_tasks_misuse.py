@@ -94,8 +94,9 @@ def test_tsk_25_files_that_are_no_store_are_refused(tmp_path):
             durable.open(url)
 
 
-def test_shr_01_shr_04_racing_threads_have_one_winner_and_rising_fences(tmp_path):
-    with durable.open(f"sqlite:{tmp_path}/work.db", normal_sync=True) as store:
+@pytest.mark.parametrize("kind", ["memory", "sqlite"])
+def test_shr_01_shr_04_racing_threads_have_one_winner_and_rising_fences(kind, tmp_path):
+    with durable.open("memory:" if kind == "memory" else f"sqlite:{tmp_path}/work.db", normal_sync=True) as store:
         won, fences, barrier = [], [], threading.Barrier(8)
 
         def race(number):

@@ -61,8 +61,8 @@ BOOST_AUTO_TEST_CASE(shr_01_the_first_wins, *label("SHR-01") * label("T-53")) {
   BOOST_CHECK_EQUAL(value, "1");
 }
 
-// Racing callers meet in batches, in whatever order: one of them gets it, also when they share a transaction.
-BOOST_AUTO_TEST_CASE(shr_01_one_of_many_wins, *label("SHR-01") * label("T-55") * label("T-57")) {
+// Racing callers meet in the batches of the lane: one of them gets it, also when they share a transaction. Threads race in tests/python.
+BOOST_AUTO_TEST_CASE(shr_01_one_of_a_batch_wins, *label("SHR-01") * label("T-55") * label("T-57")) {
   World world;
   std::vector<Request> requests(64);
   std::vector<Request*> batch;
