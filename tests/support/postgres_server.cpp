@@ -25,10 +25,14 @@ namespace {
 
 constexpr const char* kUser = "postgres";  // the server refuses to run as root
 
-// In memory, where the system has a place there: every test makes and drops all tables.
+// In memory, where the system has a place there that is large enough: every test makes and drops all tables.
 std::string make_folder() {
-  for (const std::filesystem::path& place :
-       {std::filesystem::path("/dev/shm"), std::filesystem::temp_directory_path()}) {
+  constexpr std::uintmax_t kWanted = 512 << 20;
+  namespace files = std::filesystem;
+  std::error_code none;
+  const files::space_info memory = files::space("/dev/shm", none);
+  for (const files::path& place : {files::path("/dev/shm"), files::temp_directory_path()}) {
+    if (place == "/dev/shm" && (none || memory.available < kWanted)) continue;
     std::string name = (place / "nocter-postgres-XXXXXX").string();
     if (mkdtemp(name.data()) != nullptr) return name;
   }
@@ -80,10 +84,11 @@ PostgresServer::PostgresServer(bool durable) : folder_(make_folder()), durable_(
                 log),
           &status, 0);
   if (status != 0) throw std::runtime_error("initdb: " + contents(log));
-  append(folder_ + "/data/postgresql.conf", "listen_addresses = ''\nunix_socket_directories = '" + folder_ +
-                                                "'\nshared_buffers = 32MB\nmax_connections = 60\nmin_wal_size = "
-                                                "2MB\nmax_wal_size = 32MB\nautovacuum_naptime = 10\n" +
-                                                (durable_ ? "" : "fsync = off\nfull_page_writes = off\n"));
+  append(folder_ + "/data/postgresql.conf",
+         "listen_addresses = ''\nunix_socket_directories = '" + folder_ +
+             "'\nshared_buffers = 32MB\nmax_connections = 60\nmin_wal_size = "
+             "2MB\nmax_wal_size = 32MB\ndynamic_shared_memory_type = mmap\nautovacuum_naptime = 10\n" +
+             (durable_ ? "" : "fsync = off\nfull_page_writes = off\n"));
   start();
 }
 
