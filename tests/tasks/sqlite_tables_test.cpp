@@ -157,6 +157,45 @@ BOOST_AUTO_TEST_CASE(dat_04_a_row_comes_back_as_it_was, *label("DAT-04")) {
     r.phase = Phase::completed;
     r.ended_at = 100;
   }));
+  // One that was just submitted, through a claim and an end, and what changes seldom together with these.
+  row = TaskRow{};
+  row.id = tasks::make_task_id();
+  row.type = 1;
+  row.key_scope = tasks::KeyScope::tree;
+  row.has_key = true;
+  row.max_attempts = 3;
+  row.tree_open = 1;
+  tables->insert_task(row, "{}", "key");
+  BOOST_TEST(changed([](TaskRow&) {}));
+  BOOST_TEST(changed([](TaskRow& r) {
+    r.phase = Phase::running;
+    r.fence = 24;
+    r.token = 25;
+    r.started_at = 26;
+    r.attempt = 27;
+    r.deliveries = 28;
+  }));
+  BOOST_TEST(changed([](TaskRow& r) {
+    r.phase = Phase::suspended;
+    r.resumed = r.need_all = r.wake_on_failure = true;
+    r.until = tasks::Until::children;
+    r.children = 29;
+  }));
+  BOOST_TEST(changed([](TaskRow& r) {
+    r.phase = Phase::running;
+    r.max_attempts = 2;
+  }));
+  BOOST_TEST(changed([](TaskRow& r) {
+    r.phase = Phase::completed;
+    r.settled_token = 30;
+    r.settled_status = 31;
+    r.tree_open = 0;
+    r.ended_at = r.tree_ended_at = 101;
+  }));
+  BOOST_TEST(changed([](TaskRow& r) {
+    r.ended_at = 102;
+    r.mail = 32;
+  }));
   tables->commit();
 }
 

@@ -7,17 +7,23 @@
 namespace nocter::stores::sql {
 
 // clang-format off
+// The columns of a task in groups. A claim and the end of a task without children change those of "living", "tree", "moving" and "ending"
+// alone, and most statements are one of these two: each value that is not bound is time saved.
 #define NOCTER_TASK_MADE "number, id, root, parent, type, created_at"
-#define NOCTER_TASK_QUIET "woken_by, resumed, cancel_requested, key_scope, has_key, attempt, failures, max_attempts, deliveries, rescues, fence, token, settled_token, settled_status, started_at, until, wake_on_failure, need_all, open, need, children, open_children, failed_children, failed_children_seen, mail, mail_bytes, tree_open, texts"
+#define NOCTER_TASK_LIVING "attempt, deliveries, fence, token, settled_token, settled_status, started_at"
+#define NOCTER_TASK_TREE "tree_open, texts"
+#define NOCTER_TASK_GIVEN "key_scope, has_key, max_attempts"
+#define NOCTER_TASK_RARE "woken_by, resumed, cancel_requested, failures, rescues, until, wake_on_failure, need_all, open, need, children, open_children, failed_children, failed_children_seen, mail, mail_bytes"
 #define NOCTER_TASK_MOVING "priority, phase, claim, node, due_at"
 #define NOCTER_TASK_ENDING "ended_at, tree_ended_at"
 #define NOCTER_TASK_PLACE "place, rank"
 #define NOCTER_TASK_TEXTS "payload, key, result"
-#define NOCTER_TASK NOCTER_TASK_MADE ", " NOCTER_TASK_QUIET ", " NOCTER_TASK_MOVING ", " NOCTER_TASK_ENDING
-#define NOCTER_SET_QUIET "woken_by = ?2, resumed = ?3, cancel_requested = ?4, key_scope = ?5, has_key = ?6, attempt = ?7, failures = ?8, max_attempts = ?9, deliveries = ?10, rescues = ?11, fence = ?12, token = ?13, settled_token = ?14, settled_status = ?15, started_at = ?16, until = ?17, wake_on_failure = ?18, need_all = ?19, open = ?20, need = ?21, children = ?22, open_children = ?23, failed_children = ?24, failed_children_seen = ?25, mail = ?26, mail_bytes = ?27, tree_open = ?28, texts = ?29"
-#define NOCTER_SET_MOVING NOCTER_SET_QUIET ", priority = ?30, phase = ?31, claim = ?32, node = ?33, due_at = ?34, place = ?35, rank = ?36"
+#define NOCTER_TASK NOCTER_TASK_MADE ", " NOCTER_TASK_LIVING ", " NOCTER_TASK_TREE ", " NOCTER_TASK_GIVEN ", " NOCTER_TASK_RARE ", " NOCTER_TASK_MOVING ", " NOCTER_TASK_ENDING
+#define NOCTER_SET_LIVING "attempt = ?, deliveries = ?, fence = ?, token = ?, settled_token = ?, settled_status = ?, started_at = ?, tree_open = ?, texts = ?"
+#define NOCTER_SET_RARE ", key_scope = ?, has_key = ?, max_attempts = ?, woken_by = ?, resumed = ?, cancel_requested = ?, failures = ?, rescues = ?, until = ?, wake_on_failure = ?, need_all = ?, open = ?, need = ?, children = ?, open_children = ?, failed_children = ?, failed_children_seen = ?, mail = ?, mail_bytes = ?"
+#define NOCTER_SET_MOVING ", priority = ?, phase = ?, claim = ?, node = ?, due_at = ?, place = ?, rank = ?"
 // A result that is not given stays as it is.
-#define NOCTER_SET_ENDING NOCTER_SET_MOVING ", ended_at = ?37, tree_ended_at = ?38, result = ifnull(?39, result)"
+#define NOCTER_SET_ENDING ", ended_at = ?, tree_ended_at = ?, result = ifnull(?, result)"
 
 // ---- Transactions
 inline constexpr Sql kBeginWrite{__LINE__, "BEGIN IMMEDIATE"};
@@ -42,11 +48,15 @@ inline constexpr Sql kTypeName{__LINE__, "SELECT name FROM type WHERE number = ?
 // ---- Rows
 inline constexpr Sql kFindTask{__LINE__, "SELECT " NOCTER_TASK " FROM task WHERE id = ?1"};
 inline constexpr Sql kLoadTask{__LINE__, "SELECT " NOCTER_TASK ", " NOCTER_TASK_TEXTS " FROM task WHERE number = ?1"};
-inline constexpr Sql kInsertTask{__LINE__, "INSERT INTO task (" NOCTER_TASK_MADE ", " NOCTER_TASK_QUIET ", " NOCTER_TASK_MOVING ", " NOCTER_TASK_PLACE ", " NOCTER_TASK_ENDING ", " NOCTER_TASK_TEXTS ") VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20, ?21, ?22, ?23, ?24, ?25, ?26, ?27, ?28, ?29, ?30, ?31, ?32, ?33, ?34, ?35, ?36, ?37, ?38, ?39, ?40, ?41, ?42, ?43, ?44, ?45, ?46)"};
-// Three of them, so that what does not move in an index does not touch it.
-inline constexpr Sql kUpdateQuiet{__LINE__, "UPDATE task SET " NOCTER_SET_QUIET " WHERE number = ?1"};
-inline constexpr Sql kUpdateMoving{__LINE__, "UPDATE task SET " NOCTER_SET_MOVING " WHERE number = ?1"};
-inline constexpr Sql kUpdateEnding{__LINE__, "UPDATE task SET " NOCTER_SET_ENDING " WHERE number = ?1"};
+inline constexpr Sql kInsertTask{__LINE__, "INSERT INTO task (" NOCTER_TASK_MADE ", " NOCTER_TASK_TREE ", " NOCTER_TASK_GIVEN ", " NOCTER_TASK_MOVING ", " NOCTER_TASK_PLACE ", payload, key, " NOCTER_TASK_LIVING ", " NOCTER_TASK_RARE ", " NOCTER_TASK_ENDING ", result) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, '')"};
+// One that nothing has happened to yet: the values are those of TaskRow.
+inline constexpr Sql kInsertFresh{__LINE__, "INSERT INTO task (" NOCTER_TASK_MADE ", " NOCTER_TASK_TREE ", " NOCTER_TASK_GIVEN ", " NOCTER_TASK_MOVING ", " NOCTER_TASK_PLACE ", payload, key, " NOCTER_TASK_LIVING ", " NOCTER_TASK_RARE ", " NOCTER_TASK_ENDING ", result) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, NULL, '')"};
+// Three of them, so that what does not move in an index does not touch it; and of two, one without what changes seldom.
+inline constexpr Sql kUpdateQuiet{__LINE__, "UPDATE task SET " NOCTER_SET_LIVING NOCTER_SET_RARE " WHERE number = ?"};
+inline constexpr Sql kUpdateMoving{__LINE__, "UPDATE task SET " NOCTER_SET_LIVING NOCTER_SET_MOVING " WHERE number = ?"};
+inline constexpr Sql kUpdateMovingRare{__LINE__, "UPDATE task SET " NOCTER_SET_LIVING NOCTER_SET_RARE NOCTER_SET_MOVING " WHERE number = ?"};
+inline constexpr Sql kUpdateEnding{__LINE__, "UPDATE task SET " NOCTER_SET_LIVING NOCTER_SET_MOVING NOCTER_SET_ENDING " WHERE number = ?"};
+inline constexpr Sql kUpdateEndingRare{__LINE__, "UPDATE task SET " NOCTER_SET_LIVING NOCTER_SET_RARE NOCTER_SET_MOVING NOCTER_SET_ENDING " WHERE number = ?"};
 inline constexpr Sql kUpdateTexts{__LINE__, "UPDATE task SET texts = ?2, result = ifnull(?3, result) WHERE number = ?1"};
 inline constexpr Sql kReadWhich{__LINE__, "SELECT texts FROM task WHERE number = ?1"};
 inline constexpr Sql kDeleteTask{__LINE__, "DELETE FROM task WHERE number = ?1"};

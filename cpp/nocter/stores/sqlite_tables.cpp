@@ -2,6 +2,7 @@
 #include "nocter/stores/sqlite_tables.hpp"
 
 #include <algorithm>
+#include <tuple>
 
 #include "nocter/stores/sqlite_statements.hpp"
 
@@ -19,7 +20,7 @@ using tasks::Wake;
 
 namespace {
 
-// The columns of a task, in the order of the statements. `visit` takes each; `time` one that is NULL where it would be kNever.
+// The columns of a task in the groups of the statements. `visit` takes each; `time` one that is NULL where it would be kNever.
 template <class Row, class Visit>
 void made_columns(Row& row, Visit& visit) {
   visit(row.number);
@@ -29,36 +30,24 @@ void made_columns(Row& row, Visit& visit) {
   visit(row.type);
   visit(row.created_at);
 }
-template <class Row, class Text, class Visit>
-void quiet_columns(Row& row, Text& texts, Visit& visit) {
-  visit(row.woken_by);
-  visit(row.resumed);
-  visit(row.cancel_requested);
-  visit(row.key_scope);
-  visit(row.has_key);
-  visit(row.attempt);
-  visit(row.failures);
-  visit(row.max_attempts);
-  visit(row.deliveries);
-  visit(row.rescues);
-  visit(row.fence);
-  visit(row.token);
-  visit(row.settled_token);
-  visit(row.settled_status);
-  visit(row.started_at);
-  visit(row.until);
-  visit(row.wake_on_failure);
-  visit(row.need_all);
-  visit(row.open);
-  visit(row.need);
-  visit(row.children);
-  visit(row.open_children);
-  visit(row.failed_children);
-  visit(row.failed_children_seen);
-  visit(row.mail);
-  visit(row.mail_bytes);
-  visit(row.tree_open);
-  visit(texts);
+template <class Row>
+auto living_columns(Row& row) {
+  return std::tie(row.attempt, row.deliveries, row.fence, row.token, row.settled_token, row.settled_status,
+                  row.started_at);
+}
+template <class Row>
+auto given_columns(Row& row) {
+  return std::tie(row.key_scope, row.has_key, row.max_attempts);
+}
+template <class Row>
+auto rare_columns(Row& row) {
+  return std::tie(row.woken_by, row.resumed, row.cancel_requested, row.failures, row.rescues, row.until,
+                  row.wake_on_failure, row.need_all, row.open, row.need, row.children, row.open_children,
+                  row.failed_children, row.failed_children_seen, row.mail, row.mail_bytes);
+}
+template <class Columns, class Visit>
+void visit_each(const Columns& columns, Visit& visit) {
+  std::apply([&visit](auto&... column) { (visit(column), ...); }, columns);
 }
 template <class Row, class Visit>
 void moving_columns(Row& row, Visit& visit) {
@@ -133,6 +122,13 @@ Place place_of(const TaskRow& row) {
   }
 }
 
+// As its submission makes it, apart from what that gives it.
+bool fresh(const TaskRow& row) {
+  static const TaskRow first;
+  return living_columns(row) == living_columns(first) && rare_columns(row) == rare_columns(first) &&
+         row.ended_at == first.ended_at && row.tree_ended_at == first.tree_ended_at;
+}
+
 // So far no number of ours ever comes, and sums of such do not overflow.
 constexpr int64_t kSane = int64_t{1} << 53;
 
@@ -184,7 +180,11 @@ std::string SqliteTables::type_name(int32_t type) {
 bool SqliteTables::read(Query& query, TaskRow& row, uint32_t& texts) const {
   Reader reader{query};
   made_columns(row, reader);
-  quiet_columns(row, texts, reader);
+  visit_each(living_columns(row), reader);
+  reader(row.tree_open);
+  reader(texts);
+  visit_each(given_columns(row), reader);
+  visit_each(rare_columns(row), reader);
   moving_columns(row, reader);
   ending_columns(row, reader);
   return sane(row);
@@ -282,15 +282,21 @@ void SqliteTables::insert_task(TaskRow& row, std::string_view payload, std::stri
   const bool apart = payload.size() > kShort;
   const uint32_t texts = apart ? uint32_t{Texts::has_payload} : 0;
   {
-    Query query = write(sql::kInsertTask);
+    const bool is_fresh = fresh(row);
+    Query query = write(is_fresh ? sql::kInsertFresh : sql::kInsertTask);
     Binder binder{query};
     made_columns(std::as_const(row), binder);
-    quiet_columns(std::as_const(row), texts, binder);
+    query.with(row.tree_open).with(texts);
+    visit_each(given_columns(std::as_const(row)), binder);
     moving_columns(std::as_const(row), binder);
     const Place place = place_of(row);
-    query.with(place.place).with(place.rank);
-    ending_columns(std::as_const(row), binder);
-    query.with(apart ? std::string_view{} : payload).with(key).with(std::string_view{}).next();
+    query.with(place.place).with(place.rank).with(apart ? std::string_view{} : payload).with(key);
+    if (!is_fresh) {
+      visit_each(living_columns(std::as_const(row)), binder);
+      visit_each(rare_columns(std::as_const(row)), binder);
+      ending_columns(std::as_const(row), binder);
+    }
+    query.next();
   }
   if (apart) {
     Query query = write(sql::kPutPayload);
@@ -315,11 +321,18 @@ void SqliteTables::update_task(const TaskRow& row) {
   const bool ending = row.ended_at != old.ended_at || row.tree_ended_at != old.tree_ended_at;
   const bool moving = ending || row.phase != old.phase || row.priority != old.priority || row.claim != old.claim ||
                       row.node != old.node || row.due_at != old.due_at;
+  const bool rare = !moving || given_columns(row) != given_columns(old) || rare_columns(row) != rare_columns(old);
   {
-    Query query = write(ending ? sql::kUpdateEnding : moving ? sql::kUpdateMoving : sql::kUpdateQuiet);
+    Query query = write(ending   ? (rare ? sql::kUpdateEndingRare : sql::kUpdateEnding)
+                        : moving ? (rare ? sql::kUpdateMovingRare : sql::kUpdateMoving)
+                                 : sql::kUpdateQuiet);
     Binder binder{query};
-    query.with(row.number);
-    quiet_columns(row, before.texts, binder);
+    visit_each(living_columns(row), binder);
+    query.with(row.tree_open).with(before.texts);
+    if (rare) {
+      visit_each(given_columns(row), binder);
+      visit_each(rare_columns(row), binder);
+    }
     if (moving) {
       moving_columns(row, binder);
       const Place place = place_of(row);
@@ -329,7 +342,7 @@ void SqliteTables::update_task(const TaskRow& row) {
       ending_columns(row, binder);
       before.result_unsaved ? query.with(before.result) : query.with_null();
     }
-    query.next();
+    query.with(row.number).next();
   }
   note_due(old.due_at, row.due_at);
   before.row = row;
