@@ -89,9 +89,16 @@ def test_tsk_25_files_that_are_no_store_are_refused(tmp_path):
         durable.open(f"sqlite:{tmp_path}/text.db")
     with pytest.raises(nocter.StoreError):
         durable.open(f"sqlite:{tmp_path}/nowhere/work.db")
-    for url in ("", "sqlite:", "memory", "postgres://"):
+    for url in ("", "sqlite:", "memory", "mysql://host/work"):
         with pytest.raises(nocter.ArgumentError):
             durable.open(url)
+
+
+def test_sec_03_tsk_25_a_server_that_is_not_there_is_named_in_one_line(tmp_path):
+    with pytest.raises(nocter.Unavailable) as error:
+        durable.open(f"postgresql://me:canary@/work?host={tmp_path}")
+    assert str(tmp_path) in str(error.value) and "canary" not in str(error.value)
+    assert str(error.value).isprintable()
 
 
 @pytest.mark.parametrize("kind", ["memory", "sqlite"])

@@ -42,9 +42,10 @@ std::unique_ptr<tasks::Store> open(std::string_view url, const tasks::StoreOptio
   }
   // Not the whole of it, for it may hold a password.
   const size_t colon = url.find(':');
-  refuse(colon == std::string_view::npos ? "a store is called \"memory:\", \"sqlite:PATH\" or \"postgresql://…\""
-                                         : "there is no kind of store called \"" + std::string(url.substr(0, colon)) +
-                                               ":\"; there is \"memory:\", \"sqlite:PATH\" and \"postgresql://…\"");
+  refuse(colon == std::string_view::npos
+             ? "a store is called \"memory:\", \"sqlite:PATH\" or \"postgresql://HOST/DATABASE\""
+             : "there is no kind of store called \"" + std::string(url.substr(0, colon)) +
+                   ":\"; there is \"memory:\", \"sqlite:PATH\" and \"postgresql://HOST/DATABASE\"");
 }
 
 std::vector<std::string> warnings(std::string_view url) {

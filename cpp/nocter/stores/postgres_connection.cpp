@@ -26,12 +26,14 @@ bool is_passing(std::string_view state) {
          state == "55P03" || state == "25006" || state == "25P03";
 }
 
-std::string first_line(const char* text) {
-  std::string out = text != nullptr ? text : "";
-  for (char& c : out) {
-    if (c == '\n') c = ' ';
+// Lines that begin with a tab go on.
+std::string one_line(const char* text) {
+  std::string out;
+  for (const char* at = text != nullptr ? text : ""; *at != '\0'; at++) {
+    const char c = static_cast<unsigned char>(*at) < 0x20 || *at == 0x7f ? ' ' : *at;
+    if (c != ' ' || (!out.empty() && out.back() != ' ')) out += c;
   }
-  while (!out.empty() && out.back() == ' ') out.pop_back();
+  if (!out.empty() && out.back() == ' ') out.pop_back();
   return out;
 }
 
@@ -129,7 +131,7 @@ void Connection::fail(Status status, const std::string& what) const {
 
 // Nothing more will come of this connection.
 void Connection::lost(const std::string& why) {
-  std::string said = handle_ != nullptr ? first_line(libpq().PQerrorMessage(handle_)) : "";
+  std::string said = handle_ != nullptr ? one_line(libpq().PQerrorMessage(handle_)) : "";
   close();
   throw DatabaseError(Status::unavailable,
                       target_->name() + ": " + why + (said.empty() ? "" : ": " + target_->without_secrets(said)), true,
@@ -142,7 +144,7 @@ void Connection::refused(const PGresult* result) const {
   const char* const said = pq.PQresultErrorField(result, PG_DIAG_MESSAGE_PRIMARY);
   std::string state = code != nullptr ? code : "";
   const bool again = is_passing(state);
-  std::string what = target_->name() + ": " + target_->without_secrets(first_line(said));
+  std::string what = target_->name() + ": " + target_->without_secrets(one_line(said));
   if (!state.empty()) what += " (" + state + ")";
   // Class 22: what was given is no text of the database's, for it has a byte 0 or is not UTF-8.
   const Status why = again ? Status::unavailable : state.starts_with("22") ? Status::argument : Status::store;
