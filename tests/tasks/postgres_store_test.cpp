@@ -9,6 +9,7 @@
 #include <map>
 #include <set>
 
+#include "nocter/stores/open.hpp"
 #include "support/fixture.hpp"
 #include "support/seed.hpp"
 #include "tasks/postgres_support.hpp"
@@ -329,6 +330,100 @@ BOOST_AUTO_TEST_CASE(tsk_27_it_is_seen_without_notifications, *label("TSK-27")) 
   PostgresServer::shared().run(kOthers);
   while (one->changes_by_others() == before) std::this_thread::sleep_for(std::chrono::milliseconds(1));
   BOOST_CHECK_NE(one->changes_by_others(), before);
+}
+
+// ---- Batches ---------------------------------------------------------------------------------------------------------
+
+namespace {
+
+// A batch of random requests, the same for two stores: submissions, claims, ends of what was claimed.
+std::vector<Request> random_batch(std::mt19937_64& random, int64_t node, uint64_t& number,
+                                  std::vector<Claimed>& running) {
+  const auto below = [&random](uint64_t bound) { return nocter_tests::below(random, bound); };
+  std::vector<Request> batch;
+  for (uint64_t left = 1 + below(12); left > 0; left--) {
+    switch (below(3)) {
+      case 0: {
+        Submit submit;
+        for (uint64_t count = 1 + below(3); count > 0; count--) {
+          Submission& one = submit.tasks.emplace_back();
+          one.id = make_task_id();
+          one.type = below(2) == 0 ? "a" : "b";
+          one.priority = static_cast<int32_t>(below(4));
+          one.payload = std::to_string(below(100));
+        }
+        batch.push_back({std::move(submit), {}});
+        break;
+      }
+      case 1: {
+        Claim claim;
+        if (below(3) != 0) claim.types.emplace_back(below(2) == 0 ? "a" : "b");
+        claim.most = static_cast<uint32_t>(1 + below(4));
+        claim.number = below(10) == 0 && number > 0 ? number : ++number;
+        claim.node = node;
+        batch.push_back({std::move(claim), {}});
+        break;
+      }
+      default: {
+        if (running.empty()) break;
+        Settle settle;
+        const size_t at = below(running.size());
+        settle.by = running[at];
+        settle.outcome = below(3) == 0 ? Outcome::hand_back : Outcome::done;
+        running.erase(running.begin() + static_cast<std::ptrdiff_t>(at));
+        batch.push_back({std::move(settle), {}});
+      }
+    }
+  }
+  return batch;
+}
+
+// What its claims were given, in words.
+std::string play(Store& store, std::vector<Request> requests, std::vector<Claimed>* running) {
+  std::vector<Request*> batch;
+  for (Request& request : requests) batch.push_back(&request);
+  Effects effects;
+  store.execute(batch, effects);
+  std::string out;
+  for (const Request& request : requests) {
+    out += std::to_string(static_cast<int>(request.answer.status)) + " ";
+    const auto* const claim = std::get_if<Claim>(&request.demand);
+    if (claim == nullptr) continue;
+    for (const ClaimedTask& task : claim->tasks) {
+      out += to_text(task.claimed.id) + "/" + task.record.texts.payload + " ";
+      if (running != nullptr) running->push_back(task.claimed);
+    }
+  }
+  return out;
+}
+
+}  // namespace
+
+// What is kept of what may be claimed, within a batch and from one to the next, is what the tables have.
+BOOST_AUTO_TEST_CASE(tsk_25_batches_claim_what_they_do_in_memory, *label("TSK-25")) {
+  PostgresServer::shared().forget_everything();
+  std::unique_ptr<Store> stores[2];
+  for (int i = 0; i < 2; i++) {
+    StoreOptions options;
+    options.clock = std::make_shared<SteerableClock>(1'700'000'000'000);
+    options.random = std::make_shared<SeededRandom>(7);
+    stores[i] = i == 0 ? nocter::stores::open("memory:", options)
+                       : nocter::stores::open_postgres(PostgresServer::shared().url(), options);
+    BOOST_REQUIRE_EQUAL(enter(*stores[i], "node"), 1);
+  }
+  const auto meanwhile = open_again();  // another process, after whose commits nothing that was kept is believed
+  std::mt19937_64 random = nocter_tests::random_stream(2);
+  std::vector<Claimed> running;
+  uint64_t number = 0;
+  for (int i = 0; i < 300; i++) {
+    const std::vector<Request> batch = random_batch(random, 1, number, running);
+    const std::string expected = play(*stores[0], batch, &running);
+    BOOST_REQUIRE_EQUAL(play(*stores[1], batch, nullptr), expected);
+    if (i % 10 != 0) continue;
+    SharedPut put;
+    put.scope = put.key = put.value = "1";
+    BOOST_CHECK_EQUAL(ask(*meanwhile, put).status, Status::ok);
+  }
 }
 
 // ---- Time -----------------------------------------------------------------------------------------------------------

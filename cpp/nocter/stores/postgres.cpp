@@ -51,10 +51,7 @@ class PostgresReaders final : public tasks::Readers {
 };
 
 // What a batch names.
-struct Named {
-  std::vector<tasks::TaskId> ids;
-  std::vector<tasks::Number> numbers;
-
+struct Named : PostgresTables::Expected {
   void by(const tasks::Claimed& claimed) {
     claimed.number != 0 ? numbers.push_back(claimed.number) : ids.push_back(claimed.id);
   }
@@ -82,6 +79,10 @@ struct Named {
   }
   void look(const tasks::Cancel& cancel) { ids.push_back(cancel.id); }
   void look(const tasks::Hurry& hurry) { ids.push_back(hurry.id); }
+  void look(const tasks::Claim& claim) {
+    claims.emplace_back(claim.node, claim.number);
+    wanted += claim.most;
+  }
   template <class Other>
   void look(const Other&) {}
 };
@@ -104,7 +105,7 @@ class PostgresStore final : public tasks::TableStore {
       for (const tasks::Request* request : batch) {
         std::visit([&named](const auto& demand) { named.look(demand); }, request->demand);
       }
-      tables_.expect(std::move(named.ids), std::move(named.numbers));
+      tables_.expect(std::move(named));
       TableStore::execute(batch, effects);
       const bool interrupted = std::all_of(batch.begin(), batch.end(), [](const tasks::Request* request) {
         return request->answer.status == Status::unavailable;

@@ -62,6 +62,7 @@ inline constexpr Sql kDue{__LINE__, "SELECT " NOCTER_PG_TASK " FROM nocter.task 
 inline constexpr Sql kNextDue{__LINE__, "SELECT due_at FROM nocter.task WHERE phase IN (2, 4) AND due_at < " NOCTER_PG_MOST " ORDER BY due_at LIMIT 1"};
 inline constexpr Sql kRunningOn{__LINE__, "SELECT " NOCTER_PG_TASK " FROM nocter.task AS t WHERE t.phase = 3 AND t.node = $1 ORDER BY t.claim, t.number LIMIT $2"};
 inline constexpr Sql kClaimedAs{__LINE__, "SELECT " NOCTER_PG_TASK " FROM nocter.task AS t WHERE t.phase = 3 AND t.node = $1 AND t.claim = $2 ORDER BY t.number"};
+inline constexpr Sql kClaimedAmong{__LINE__, "SELECT DISTINCT claim FROM nocter.task WHERE phase = 3 AND node = $1 AND claim = ANY ($2::text::bigint[])"};
 inline constexpr Sql kChildren{__LINE__, "SELECT " NOCTER_PG_TASK " FROM nocter.task AS t WHERE t.parent = $1 AND t.parent <> 0 AND t.number > $2 ORDER BY t.number LIMIT $3"};
 inline constexpr Sql kOpenChildren{__LINE__, "SELECT " NOCTER_PG_TASK " FROM nocter.task AS t WHERE t.parent = $1 AND t.parent <> 0 AND t.ended_at = 0 AND t.number > $2 ORDER BY t.number LIMIT $3"};
 inline constexpr Sql kLastMembers{__LINE__, "SELECT " NOCTER_PG_TASK " FROM nocter.task AS t WHERE t.root = $1 ORDER BY t.number DESC LIMIT $2"};

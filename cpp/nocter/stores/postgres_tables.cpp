@@ -163,6 +163,7 @@ void PostgresTables::insert_task(TaskRow& row, std::string_view payload, std::st
   }
   Query(connection_, sql::kInsertText).with(row.number).with(payload).with(key).send();
   note_due(kNever, row.due_at);
+  note_ready(nullptr, &row);
   absent_.erase(row.id);
   know(row);
   Known& there = *known(row.number);
@@ -181,6 +182,8 @@ void PostgresTables::update_task(const TaskRow& row) {
   changing_columns(row, [&query](const auto& value) { query.with(value); });
   write(query).send();
   note_due(loaded.due_at, row.due_at);
+  note_ready(&loaded, &row);
+  if (row.phase == Phase::running) unclaimed_.erase({row.node, row.claim});
   known(row.number)->row = row;
 }
 
@@ -193,6 +196,7 @@ void PostgresTables::remove_task(const TaskRow& row) {
     write(query).with(row.number).send();
   }
   note_due(there.due_at, kNever);
+  note_ready(&there, nullptr);
   rows_.erase(row.number);
   numbers_.erase(there.id);
 }
@@ -206,17 +210,45 @@ void PostgresTables::note_due(Millis before, Millis after) {
 // ---- Look-ups by index ----------------------------------------------------------------------------------------------
 
 void PostgresTables::ready(int32_t type, size_t most, std::vector<TaskRow>& out) {
+  Ready& there = ready_[type];
+  if (!there.whole && there.order.size() < most) look_for_ready(type, most, there);
+  for (const auto& [priority, number] : there.order) {
+    if (most-- == 0) return;
+    out.push_back(rows_.at(number).row);
+  }
+}
+
+// For all claims of the batch at once, as far as that is not too many.
+void PostgresTables::look_for_ready(int32_t type, size_t most, Ready& there) {
+  constexpr size_t kAtOnce = 512;
+  const size_t wanted = std::max(most, std::min(expected_.wanted, kAtOnce));
+  there = {};
   Query query(connection_, sql::kReady);
-  query.with(type).with(bounded(most));
+  query.with(type).with(bounded(wanted));
   while (query.next()) {
     TaskRow row;
     read(query, row);
     know(row);
-    Known& there = *known(row.number);
-    read_texts(query, there.texts);
-    there.texts_known = true;
-    out.push_back(row);
+    Known& known_row = *known(row.number);
+    read_texts(query, known_row.texts);
+    known_row.texts_known = true;
+    there.last = {-int64_t{row.priority}, row.number};
+    there.order.insert(there.last);
   }
+  there.known = true;
+  there.whole = there.order.size() < wanted;
+}
+
+void PostgresTables::note_ready(const TaskRow* before, const TaskRow* after) {
+  if (before != nullptr && before->phase == Phase::ready) {
+    if (const auto there = ready_.find(before->type); there != ready_.end())
+      there->second.order.erase({-int64_t{before->priority}, before->number});
+  }
+  if (after == nullptr || after->phase != Phase::ready) return;
+  const auto there = ready_.find(after->type);
+  if (there == ready_.end() || !there->second.known) return;
+  const Ready::Key key{-int64_t{after->priority}, after->number};
+  if (there->second.whole || key <= there->second.last) there->second.order.insert(key);
 }
 
 void PostgresTables::ready_of_every_type(size_t most, std::vector<TaskRow>& out) {
@@ -257,6 +289,7 @@ void PostgresTables::running_on(int64_t node, size_t most, std::vector<TaskRow>&
 }
 
 void PostgresTables::claimed_as(int64_t node, uint64_t claim, std::vector<TaskRow>& out) {
+  if (unclaimed_.contains({node, claim})) return;
   Query query(connection_, sql::kClaimedAs);
   query.with(node).with(claim);
   read_all(query, out);

@@ -58,8 +58,15 @@ class PostgresTables final : public tasks::Tables {
   PostgresTables(std::shared_ptr<Shared> shared, Use use);
 
   Connection& connection() { return connection_; }
+  using ClaimName = std::pair<int64_t, uint64_t>;  // node and number
   // What the batch to come names: asked for with its beginning, in one go.
-  void expect(std::vector<tasks::TaskId> ids, std::vector<tasks::Number> numbers);
+  struct Expected {
+    std::vector<tasks::TaskId> ids;
+    std::vector<tasks::Number> numbers;
+    std::vector<ClaimName> claims;
+    size_t wanted = 0;  // tasks, by all claims together
+  };
+  void expect(Expected expected);
   bool in_doubt() const {
     return in_doubt_;
   }                         // whether it is not known of a transaction since expect() that it was committed
@@ -161,6 +168,13 @@ class PostgresTables final : public tasks::Tables {
     int64_t value = 0;
     bool changed = false;
   };
+  // Those that may be claimed, of one type: all up to `last` in the order of claims, or all there are.
+  struct Ready {
+    using Key = std::pair<int64_t, tasks::Number>;  // priority, negated
+    std::set<Key> order;
+    Key last;
+    bool whole = false, known = false;
+  };
   using Counters = std::map<std::string, Counter, std::less<>>;
 
   // A statement that changes something: it belongs to a transaction, and to the mark if there is one.
@@ -179,6 +193,9 @@ class PostgresTables final : public tasks::Tables {
   void know(const tasks::TaskRow& row);
   Known* known(tasks::Number number);
   void note_due(tasks::Millis before, tasks::Millis after);
+  void note_ready(const tasks::TaskRow* before, const tasks::TaskRow* after);
+  void look_for_ready(int32_t type, size_t most, Ready& there);
+  void ask_for_claims();
   bool any(Any& known, const Sql& sql);
   void read_nodes(Query& query, std::vector<tasks::NodeRow>& out);
   const std::vector<tasks::NodeRow>& all_nodes();
@@ -191,6 +208,7 @@ class PostgresTables final : public tasks::Tables {
   Any cascades_ = Any::unknown, edges_ = Any::unknown;
   std::unordered_map<tasks::Number, Known> rows_;
   std::map<tasks::TaskId, tasks::Number> numbers_;
+  std::unordered_map<int32_t, Ready> ready_;
   std::unordered_map<std::string, int32_t> types_;
   std::unordered_map<int32_t, std::string> type_names_;
   bool nodes_known_ = false;
@@ -203,8 +221,8 @@ class PostgresTables final : public tasks::Tables {
   bool marked_ = false, savepoint_ = false;
   std::set<tasks::TaskId> absent_;  // there are no tasks of these ids
   Counters counters_, counters_at_mark_;
-  std::vector<tasks::TaskId> expected_ids_;
-  std::vector<tasks::Number> expected_numbers_;
+  std::set<ClaimName> unclaimed_;  // nothing runs by these
+  Expected expected_;
 };
 
 }  // namespace nocter::stores::postgres

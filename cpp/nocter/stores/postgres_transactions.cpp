@@ -72,6 +72,7 @@ void PostgresTables::begin() {
   writing_ = true;
   look();
   ask_for_expected();
+  ask_for_claims();
 }
 
 // Once its turn has come: what everybody before has committed is there.
@@ -227,29 +228,30 @@ void PostgresTables::forget_all() noexcept {
   numbers_.clear();
   absent_.clear();
   nodes_.clear();
+  ready_.clear();
+  unclaimed_.clear();
 }
 
 // ---- What a batch names ---------------------------------------------------------------------------------------------
 
-void PostgresTables::expect(std::vector<TaskId> ids, std::vector<tasks::Number> numbers) {
+void PostgresTables::expect(Expected expected) {
   in_doubt_ = false;
-  expected_ids_ = std::move(ids);
-  expected_numbers_ = std::move(numbers);
+  expected_ = std::move(expected);
 }
 
 void PostgresTables::ask_for_expected() {
   std::string ids, numbers;
   std::vector<TaskId> asked;
-  for (const TaskId& id : expected_ids_) {
+  for (const TaskId& id : expected_.ids) {
     if (id.none() || numbers_.contains(id)) continue;
     ids += (ids.empty() ? "{" : ",") + tasks::to_text(id);
     asked.push_back(id);
   }
-  for (const tasks::Number number : expected_numbers_) {
+  for (const tasks::Number number : expected_.numbers) {
     if (number != 0 && known(number) == nullptr) numbers += (numbers.empty() ? "{" : ",") + std::to_string(number);
   }
-  expected_ids_.clear();
-  expected_numbers_.clear();
+  expected_.ids.clear();
+  expected_.numbers.clear();
   if (ids.empty() && numbers.empty()) return;
   ids += ids.empty() ? "{}" : "}";
   numbers += numbers.empty() ? "{}" : "}";
@@ -260,6 +262,24 @@ void PostgresTables::ask_for_expected() {
   for (const TaskId& id : asked) {
     if (!numbers_.contains(id)) absent_.insert(id);
   }
+}
+
+// Whether a claim is one that is asked again. All of a process are by one node, but for a moment.
+void PostgresTables::ask_for_claims() {
+  unclaimed_.clear();
+  if (expected_.claims.empty()) return;
+  const int64_t node = expected_.claims.front().first;
+  std::string numbers;
+  for (const auto& [by, number] : expected_.claims) {
+    if (by != node) continue;
+    numbers += (numbers.empty() ? "{" : ",") + std::to_string(static_cast<int64_t>(number));
+    unclaimed_.insert({by, number});
+  }
+  numbers += "}";
+  expected_.claims.clear();
+  Query query(connection_, sql::kClaimedAmong);
+  query.with(node).with(std::string_view(numbers));
+  while (query.next()) unclaimed_.erase({node, static_cast<uint64_t>(query.number())});
 }
 
 // ---- Numbers and counters -------------------------------------------------------------------------------------------
